@@ -1,4 +1,4 @@
-"""Cached rewrites shared by nodes with different attribute values, which the steps only move to constants."""
+"""Cached rewrites for nodes that differ in attribute values that the steps only move to constants."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AXES = ("axis", "axes")
 """Attributes whose values validation checks against the rank of the first input."""
 
 MAX_MOVED_ELEMENTS = 1024
-"""Maximum length of a list moved by a cached rewrite; `rewrite_node` checks longer lists for its limits."""
+"""Maximum length of a list moved by a cached rewrite; for longer lists, `rewrite_node` checks its limits."""
 
 
 class OpenConstant(NamedTuple):
-    """Constant of a cached rewrite with the value of an attribute of the node."""
+    """Constant of a cached rewrite that gets the value of an attribute of each node."""
 
     place: int
     """Position among the constants of the rewrite."""
@@ -70,7 +70,7 @@ class MovedValues(NamedTuple):
 
 
 def signature(record: NodeRecord, source: int, attributes: Iterable[AttributeProto]) -> tuple[object, ...]:
-    """Return a key of a node: opset, operator, arity, and names and types of the attributes."""
+    """Return a key of a node: opset, operator, arity, and the names and types of the attributes."""
     _, domain, op_type, inputs, outputs = record
     kinds = [(each.name, each.type) for each in attributes]
     return (source, domain, op_type, arity_of(inputs, outputs), *kinds)
@@ -89,11 +89,11 @@ def with_moved_values(
 ) -> tuple[MovedValues, frozenset[str]]:
     """Return a rewrite for nodes that differ in some attribute values, and the names of these attributes.
 
-    They are the attributes whose values neither the steps nor the validation of the node read.
+    These are the attributes whose values the steps only move or compare, and that validation does not read.
     """
     read = set(trace.reads)
     for move in trace.moves:
-        # two sources share the constant because their values are equal; other values may differ
+        # The value is fixed if steps query the constant, or if two equal values share it: others may differ.
         if added.additions[move.constant] > 1 or move.constant in added.inspected:
             read.add(move.attribute)
     for name, declared in rewrite.operator.attributes.items():
@@ -122,7 +122,7 @@ class MovedValuesTable:
     MAX_GROUPS, MAX_REWRITES = 4, 512
 
     def __init__(self) -> None:
-        # add() replaces this list and does not change it, because other threads iterate over it.
+        # `add` replaces this list in place of changing it, because other threads iterate over the list.
         self._groups: list[tuple[tuple[int, ...], dict[tuple[bytes, ...], list[MovedValues]]]] = []
         self._count = 0
 

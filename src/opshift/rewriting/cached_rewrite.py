@@ -25,16 +25,16 @@ NameSelector = Callable[[ValueNames], ValueNames]
 """Function that selects the names of a node from all names of the rewrite."""
 
 EMPTY_NODE: Final = Node("", (), (), {})
-"""Empty node: the template of an added node stores the differences from it."""
+"""Empty node: the template of an added node stores its differences from an empty node."""
 
 
-# Slots are read faster than the fields of a named tuple, and a dataclass would take longer to import.
+# Not a named tuple, because slots are read faster; a dataclass would take longer to import.
 class _NodeTemplate:
     """Serialized node template with the value names left open.
 
     The attributes of the emission are copies that do not keep a model alive. `payload` contains the changed
-    fields, serialized. `cleared_fields` are the fields to clear in a NodeProto that the template overwrites.
-    `new_inputs` and `new_outputs` select the names to append to the names that remain.
+    fields, serialized. `fill` clears `cleared_fields` of the NodeProto that it overwrites, and appends the
+    names that `new_inputs` and `new_outputs` select.
     """
 
     __slots__ = ("cleared_fields", "emission", "inputs", "new_inputs", "new_outputs", "outputs", "payload")
@@ -150,7 +150,7 @@ def answer_to(question: Question, names: ValueNames, facts: Facts) -> object:
 
 
 def answer_key(answer: object) -> object:
-    """Return an answer for comparison. Floats in tensors become text: 0.0 equals -0.0, and NaN != NaN."""
+    """Return an answer for comparison, with floats in tensors as text, because 0.0 == -0.0 and NaN != NaN."""
     if type(answer) is Tensor and float in map(type, answer.values):
         return answer.element_type, answer.dims, repr(answer.values)
     return answer
@@ -175,7 +175,7 @@ class Candidates(Generic[Content]):
     """Decision tree that finds the outcome (rewrite or refusal) among those stored for one node key.
 
     The node key and the earlier answers determine the next question of the steps. A search therefore asks
-    only questions that the steps ask: others may need more inference than the rest of the conversion.
+    only questions that the steps ask: other questions may need more inference than the rest of a conversion.
     """
 
     __slots__ = ("_count", "_outcomes")
@@ -211,7 +211,7 @@ class Candidates(Generic[Content]):
 
 
 class CachedRewrite:
-    """Rewrite of a node, with value names left open. Without emitted graphs, it keeps no model alive."""
+    """Rewrite of a node with the value names left open; unless it emits graphs, it keeps no model alive."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class CachedRewrite:
     ) -> None:
         node = result.original
         self.with_graphs = result if result.has_graphs else None
-        """The rewrite if it emits graphs, else `None`; it has no templates, so `rename` copies it."""
+        """The rewrite if it emits graphs, else `None`; `rename` copies it in place of using templates."""
         self.questions, self.answers = questions_and_answers(asked)
         self._answered_tensors = [each for each in asked.values() if isinstance(each, Tensor)]
         self.name_hints = tuple(fresh.values())
@@ -273,7 +273,7 @@ class CachedRewrite:
 
 
 class CacheHit:
-    """Cached rewrite applied to a node with other value names; its nodes are written from templates."""
+    """Cached rewrite applied to a node with other value names; templates write the new nodes."""
 
     __slots__ = ("_cached", "_names", "is_unchanged", "operators")
 
@@ -320,7 +320,7 @@ NodeRewrite = ComputedRewrite | CacheHit
 
 
 def mentions_any(text: str, names: Iterable[str]) -> bool:
-    """Return whether a text contains one of the names as a whole word, whatever the word means there."""
+    """Return whether a text contains one of the names as a whole word."""
     words = set(re.findall(r"\w+", text))
     return any(
         name in words

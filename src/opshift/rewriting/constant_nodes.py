@@ -1,9 +1,9 @@
 """Write constants that a conversion adds, where initializers are not possible.
 
 Functions have no initializers. Before IR version 4, subgraphs have none either, and initializers of the main
-graph must be graph inputs, too. Constant nodes hold the constants there. Before opset 9, a Constant has the
-type float16, float or double; in subgraphs and functions, a Cast from double then produces integers. Other
-constants become initializers and inputs of the main graph, which subgraphs can read.
+graph must be graph inputs, too. In these cases, constants become Constant nodes. Before opset 9, a Constant
+has the type float16, float or double: in subgraphs and functions, integers are then cast from double, and all
+other constants become initializers and inputs of the main graph, which subgraphs can read.
 """
 
 from opshift.model.attributes import INT, STRING, TENSOR

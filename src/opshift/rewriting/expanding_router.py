@@ -61,8 +61,8 @@ class ExpandingRouter(Router):
         body = self._body_step(definition, operator, target_opset)
         if body:
             return [body]
-        # Leave out type checks (guarded steps) that cannot cast to a wider type: they refuse types that a
-        # version on the path lacks, but only the emitted nodes, which have their own routes, must be valid.
+        # Leave out guarded steps that cannot cast to a wider type. They refuse types that a version on the
+        # path lacks, but no node of that version remains: the emitted nodes have their own routes.
         paths = [
             [step for step in path if step.kind != "guarded" or operator.bridge]
             for path in self._expanding_paths(definition, operator, target_opset)
@@ -74,7 +74,7 @@ class ExpandingRouter(Router):
     def _expanding_paths(
         self, definition: Operator, operator: OperatorVersion, target_opset: int
     ) -> Iterator[list[VersionStep]]:
-        """Yield each path whose last step replaces the operator: by a body, a removal or `before:`."""
+        """Yield each path whose last step is a body, a removal or `before:`, which may refuse nodes."""
         for version in definition.versions:
             body = self._body_step(definition, version, target_opset)
             if body:
@@ -90,13 +90,13 @@ class ExpandingRouter(Router):
             yield [*path, VersionStep(last.source, None, last.opset, "refused", _refuse_node)]
 
     def _equivalent_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step that replaces nodes of a version by equivalents, if `without` has one for it."""
+        """Yield the step that replaces nodes of a version by equivalents, if `without` contains any."""
         equivalents = [each for each in self._equivalents if each.operator == version.id]
         if equivalents:
             yield VersionStep(version, version, opset, "adapter", make_equivalent_step(equivalents))
 
     def _bridge_steps(self, version: OperatorVersion, opset: int) -> Iterator[VersionStep]:
-        """Yield the step that inserts casts around nodes of a version, if `without` names a type of it."""
+        """Yield the step that inserts casts around nodes of a version, if `without` has a bridge for it."""
         bridges = [each for each in self.without if isinstance(each, TypeBridge)]
         own = [each for each in bridges if each.operator == version.id]
         if own:
@@ -105,7 +105,7 @@ class ExpandingRouter(Router):
     def _body_step(
         self, definition: Operator, version: OperatorVersion, target_opset: int
     ) -> VersionStep | None:
-        """Return the step that replaces nodes of a version by its function body; `None` without a body."""
+        """Return the step that replaces nodes of a version by its function body, or `None`."""
         opset = target_opset if definition.at(target_opset) is version else version.since_version
         if version.body is not None:
             return VersionStep(version, None, opset, "declared", make_body_step(version))
@@ -122,6 +122,6 @@ def _refuse_node(node: Node, out: Rewriter) -> None:
     reason, remedy = f"no other operators can replace {out.source.id}", REMEDY
     if isinstance(declared, Refuse):
         reason = f"{reason}: {declared.refuse}"
-        # Routes of later versions declare a newer opset as the remedy, which does not help here.
+        # For a later version, the declared remedy is a newer opset, which does not help here.
         remedy = declared.remedy if out.source.since_version == 1 and declared.remedy else REMEDY
     raise CannotConvert(reason, "operator.no-equivalent", remedy=remedy)

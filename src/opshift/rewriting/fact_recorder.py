@@ -1,4 +1,4 @@
-"""Facts and workspace for the steps of one node, with a record of what the steps queried and requested."""
+"""Facts and workspace for the steps of one node, with a record of the steps' queries and requests."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,15 +24,15 @@ PREMISES_OF_PRODUCERS = {
     "nonzero_elements": "element_bounds",
     "uniform_element": "uniform_element",
 }
-"""Maps a question about producers to the fact about the inputs that determines it for emitted values."""
+"""Maps a question about an emitted value to the fact about the node's inputs that determines the answer."""
 
 
 class FactRecorder:
-    """Facts and workspace for the steps of one node, with a record of all queries and requests.
+    """Facts and workspace for the steps of one node, with a record of the queries and requests.
 
     `fresh_names` maps each name that the steps requested to its hint. If `is_complete`, the outcome depends
     only on recorded facts about the node's inputs and outputs, so it holds for other nodes with the same
-    answers. A rewrite is cached only if `is_reusable` is true, too: no part of it is specific to the node.
+    answers. A rewrite is cached only if `is_reusable` is true, too: nothing in it is specific to the node.
     """
 
     def __init__(self, workspace: Workspace, names: tuple[str, ...], input_count: int) -> None:
@@ -56,15 +56,15 @@ class FactRecorder:
         self.is_shared = True
         """Whether a cached rewrite holds in other models, too."""
         self._asked: set[str] = set()
-        """Questions already asked about the node's values, on which facts about emitted values depend."""
+        """Questions that `_query_each` has asked about the node's values."""
         self._reads_outputs = False
         """Whether an emitted node reads an output of the node."""
 
     def element_type(self, name: str) -> str | None:
-        """Query and record `Facts.element_type`; the type of an emitted value depends on the node's types."""
+        """Query `Facts.element_type`, and record the answer or, for an emitted value, the node's types."""
         if name not in self.fresh_names:
             constant = self.answers.get(Question("constant", self._positions.get(name, -1)))
-            if constant is not None:  # a recorded answer to another question contains the type
+            if constant is not None:  # the recorded constant contains the type
                 return constant.element_type  # type: ignore[no-any-return]
             return self._query("element_type", name)  # type: ignore[no-any-return]
         # Inference derives the type of an emitted value from the element types of the node's values.
@@ -89,7 +89,7 @@ class FactRecorder:
 
     def rank_so_far(self, name: str) -> int | None:
         """Query `Facts.rank_so_far`."""
-        # Not recorded: steps that depend on the rank query it by `rank`.
+        # Not recorded: steps whose result depends on the rank query `rank`.
         return self._scope.rank_so_far(name)
 
     def constant(self, name: str) -> Tensor | None:
@@ -109,7 +109,7 @@ class FactRecorder:
         return self._query("uniform_element", name)  # type: ignore[no-any-return]
 
     def is_used(self, name: str) -> bool:
-        """Query `Facts.is_used`, and record the answer about a value that was not emitted."""
+        """Query `Facts.is_used`, and record the answer unless the value was emitted."""
         if name in self.fresh_names:  # not recorded: the answer depends only on the emitted nodes
             return self._scope.is_used(name)
         return self._query("is_used", name)  # type: ignore[no-any-return]
@@ -120,7 +120,7 @@ class FactRecorder:
         return self._scope.nested_shape(graph, name)
 
     def is_visible(self, name: str) -> bool:
-        """Return whether a value is defined; prevent caching: names in subgraphs are specific to a node."""
+        """Return whether a value is visible; prevent caching: names in subgraphs are specific to a node."""
         self.is_complete = False
         return self._scope.is_visible(name)
 
@@ -146,9 +146,9 @@ class FactRecorder:
             self._workspace.declare_shape(name, rank)
 
     def declare_uninferred_shapes(self, result: ComputedRewrite) -> None:
-        """Declare the shapes of outputs that emitted nodes compute, if onnx cannot infer them.
+        """Declare the shapes that emitted nodes of `SHAPED_BY_INPUTS` compute: onnx does not infer them.
 
-        onnxruntime fuses a normalization or a bias only if the last dimension is known.
+        onnxruntime fuses a normalization or the addition of a bias only if the last dimension is known.
         """
         for node in (each.node for each in result.nodes):
             is_computed = not self.constants.keys() >= {*node.inputs[1:]}
@@ -180,7 +180,7 @@ class FactRecorder:
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Add an emitted node, see `Workspace.add_emitted`."""
-        # Only queries about the values of the emitted node are recorded.
+        # The node is not recorded: queries about its outputs record the facts that they depend on.
         self._watch(node)
         self._workspace.add_emitted(node, opset)
 
@@ -188,7 +188,7 @@ class FactRecorder:
         """Make the values of an emitted graph available to inference."""
         for each in (*graph.nodes, *graph.nodes_after):
             self._watch(each.node)
-        # A subgraph of the model is specific to its node, and emitted attributes may hold parts of the model.
+        # Do not reuse a subgraph of the model, nor share graphs, whose attributes may refer to the model.
         self.is_reusable &= graph.embedded is None
         self.is_shared = False
         self._workspace.add_graph(graph)
@@ -208,7 +208,7 @@ class FactRecorder:
             self.answers[Question(question, position)] = answer
         elif name not in self.constants:
             self._query_premises(question)
-        # The answers to these questions do not depend on the elements.
+        # Element type and rank do not depend on the elements of the constant.
         elif question not in ("element_type", "rank"):
             self.inspected.add(name)
         return answer
@@ -222,7 +222,7 @@ class FactRecorder:
         premises = Question("premises", 0, self._input_count)
         if premises not in self.answers:
             self.answers[premises] = self._scope.premises(names)
-            # The `id` of a tensor means nothing in another model.
+            # Do not share a rewrite that depends on the `id` of a tensor of this model.
             self.is_shared &= not any(isinstance(self._scope.elements_or_id(name), int) for name in names)
             if any(map(self._scope.has_computed_sizes, names)):
                 self._query_each("symbolic_shape", names)
@@ -231,7 +231,7 @@ class FactRecorder:
             self._query_each(PREMISES_OF_PRODUCERS[question], names)
 
     def _query_each(self, question: str, names: Iterable[str]) -> None:
-        """Query and record a fact about values of the node, unless it was already recorded."""
+        """Query and record a fact about values of the node, unless a previous call did."""
         if question not in self._asked:
             self._asked.add(question)
             for name in filter(None, names):

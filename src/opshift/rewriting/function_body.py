@@ -1,4 +1,4 @@
-"""Build the function body of an operator version for one node: expand the node into other operators."""
+"""Build the function body of an operator version for a node, which is expanded into other operators."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,6 @@ def _build(
     opset: int | None,
     registry: Registry,
 ) -> FunctionProto:
-    """Return the function body of a version for one of its nodes."""
     opsets = {DEFAULT_DOMAIN: opset or registry.newest_opset()}
     if opset is None or version.domain != DEFAULT_DOMAIN:
         opsets[version.domain] = version.since_version
@@ -72,7 +71,7 @@ def _build(
     names = FreshNames()
     names.sources.append(lambda: map(_names_in, nested_containers(graphs_of(call))))
     function = FunctionProto(name=version.name, domain=version.domain, doc_string=version.description)
-    # Values in subgraphs keep their names: a parameter that has the name of one of them gets a number.
+    # Values in subgraphs keep their names, so a parameter with such a name gets a number.
     function.input.extend(map(names.fresh, _formal_names(version.inputs, len(call.input))))
     function.output.extend(map(names.fresh, _formal_names(version.outputs, len(call.output))))
     call.input[:] = [new if old else "" for new, old in zip(function.input, call.input, strict=False)]

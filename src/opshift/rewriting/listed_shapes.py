@@ -1,4 +1,4 @@
-"""Shapes of values of one graph that are known without inference.
+"""Shapes of values of one graph that are known without shape inference.
 
 Inferring all shapes takes several times as long as a conversion.
 """
@@ -39,7 +39,7 @@ class ListedShapes:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._shapes: dict[str, Shape | None] = {}
-        # Many Reshapes may read one list.
+        # Cache, because many Reshapes may read one list.
         self._lists: dict[str, Shape | None] = {}
 
     def computed_shape(self, name: str, rank: int | None) -> Shape | None:
@@ -68,16 +68,16 @@ class ListedShapes:
             if found is None or len(sizes) + len(found) > MAX_RANK:
                 return None
             sizes += found
-        # 0 copies a size of the data, and the other sizes determine the size for -1.
+        # Unknown for 0, which copies a size of the data, and for -1, which depends on the other sizes.
         return tuple(size if size and size > 0 else None for size in sizes)
 
     def _sizes_in(self, name: str) -> Shape | None:
-        """Return the sizes in a part of a list; `None` if their number is unknown."""
+        """Return the sizes in an input of a Concat; `None` if their number is unknown."""
         stored = self._stored_integers(name)
         if stored is not None:
             return stored
         if unsqueeze := self._standard_producer(name, "Unsqueeze", 2):
-            # The input of an Unsqueeze with one axis is a scalar. Empty axes keep a list of any length.
+            # With one axis, the input is a scalar; without axes, it may be a list of any length.
             axes = self._stored_integers(unsqueeze[3][1])
             return (None,) if axes is not None and len(axes) == 1 else None
         if gather := self._standard_producer(name, "Gather", 2):
@@ -133,7 +133,7 @@ class ListedShapes:
             if rule is None:
                 shapes[current] = self._shape_without_inputs(current)
                 continue
-            # Compute a value that was started before from the known inputs: the search ends even in a cycle.
+            # In a cycle of nodes, compute a value from the known inputs, so that the search ends.
             missing = () if current in started else [each for each in rule.inputs if each not in shapes]
             started.add(current)
             pending += missing
@@ -142,7 +142,7 @@ class ListedShapes:
         return shapes[name]
 
     def _rule_of(self, record: NodeRecord, name: str) -> _Rule | None:
-        """Return the rule for an output of a node; `None` if the inputs do not show its rank."""
+        """Return the rule for the first output of a node; `None` if the inputs do not determine its rank."""
         _, domain, op_type, inputs, outputs = record
         scope = self._scope
         operator = None if scope.is_call(record) else scope.operator(op_type, domain)
@@ -163,7 +163,7 @@ class ListedShapes:
         return _Rule((inputs[link],), _same_shape if shape_link(operator) == link else _same_rank)
 
     def _shape_without_inputs(self, name: str) -> Shape | None:
-        """Return the shape of an input, initializer, Constant, or Reshape to stored sizes, or `None`."""
+        """Return the shape of a graph input, initializer, Constant, or Reshape to stored sizes, or `None`."""
         owner = defining_scope(self._scope, name)
         record = owner.producing_records.get(name) if owner else None
         if owner is None:
@@ -185,7 +185,7 @@ class ListedShapes:
         return found[0] if found is not None and len(found) == 1 else None
 
     def _stored_integers(self, name: str) -> tuple[int, ...] | None:
-        """Return the integers in a 1-D initializer or Constant, or `None`; enclosing graphs may define it.
+        """Return the integers in a 1-D initializer or Constant of this or an enclosing graph, or `None`.
 
         Return `None` also for more than `MAX_RANK` integers.
         """
@@ -193,16 +193,16 @@ class ListedShapes:
         record = owner.producing_records.get(name) if owner else None
         is_stored = owner is not None and (record is None or record[2] == "Constant")
         shape = self._shape_without_inputs(name) if is_stored else None
-        # Reading the elements of long lists would take long.
+        # Skip long lists, which take long to read.
         is_long = any((size or 0) > MAX_RANK for size in shape or ())
         found = self._scope.constant(name) if is_stored and not is_long else None
         is_list = found is not None and len(found.dims) == 1 and found.element_type in SIZE_TYPES
         return found.values if found is not None and is_list else None
 
     def _standard_producer(self, name: str, op_type: str, inputs: int) -> NodeRecord | None:
-        """Return the record of the node of the default domain that produces a value.
+        """Return the record of the node that produces a value.
 
-        Return `None` if its operator is not `op_type`, or if it has fewer than `inputs` inputs.
+        Return `None` unless its operator is `op_type` of the default domain, with at least `inputs` inputs.
         """
         record = self._scope.producing_records.get(name)
         if record is None or record[2] != op_type or canonical_domain(record[1]) != DEFAULT_DOMAIN:
@@ -219,7 +219,7 @@ def _same_rank(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def _convolution(shapes: Sequence[Shape | None]) -> Shape | None:
-    """Return the shape of a convolution: the rank and, if the weights have a shape, the channels."""
+    """Return the shape of a convolution: the rank and, if the shape of the weights is known, the channels."""
     data, weights = shapes
     if not weights:
         return _same_rank((data,))

@@ -17,7 +17,7 @@ from opshift.rewriting.version_steps import VersionStep
 
 
 def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphProto:
-    """Return a copy of a graph with inputs renamed, also where nodes, subgraphs and annotations use them."""
+    """Return a copy of a graph with inputs renamed, also in nodes, subgraphs and annotations."""
     copy = type(graph)()
     copy.CopyFrom(graph)
     waiting = [(copy, names)]
@@ -52,8 +52,7 @@ class Emission(NamedTuple):
 class EmittedGraph(NamedTuple):
     """Graph that an adapter emitted, with its nodes converted to the target.
 
-    If the graph contains a subgraph of the model, `nodes` precede the nodes of that subgraph, and `after`
-    follow them.
+    If the graph embeds a subgraph of the model, `nodes` precede and `after` follow the nodes of the subgraph.
     """
 
     graph: Graph
@@ -62,7 +61,7 @@ class EmittedGraph(NamedTuple):
 
 
 def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
-    """Yield the names of the values that emitted nodes and graphs read, with the outputs of the graphs."""
+    """Yield the names of the values that emitted nodes and graphs read, and the outputs of the graphs."""
     for emission in emissions:
         yield from emission.node.inputs
         for value in emission.node.attributes.values():
@@ -72,7 +71,7 @@ def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
 
 
 class ComputedRewrite(NamedTuple):
-    """Rewrite that the steps of a node computed; `operator` is the operator version of the original."""
+    """Rewrite that the steps of a node computed; `operator` is the operator version of `original`."""
 
     operator: OperatorVersion
     original: Node
@@ -136,7 +135,7 @@ class ComputedRewrite(NamedTuple):
 
 
 def _with_names(written: Emission, names: Mapping[str, str], copied: Mapping[int, Any]) -> Emission:
-    """Return an emitted node with new names; `copied` maps the `id` of a value to the new value."""
+    """Return an emitted node with new names; `copied` maps `id`s of attribute values to new values."""
     node, attributes = written.node, dict[str, object]()
     for name, value in node.attributes.items():
         is_graph = isinstance(value, EmittedGraph)
@@ -248,7 +247,7 @@ def _converted_attribute(value: AttributeProto, origin: NodeProto) -> AttributeP
 
 
 def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> None:
-    """Fill an empty GraphProto from an emitted graph, with the subgraph of the model that it contains."""
+    """Fill an empty GraphProto from an emitted graph, including an embedded subgraph of the model."""
     inner = None
     if written.graph.embedded is not None:
         inner = _converted_attribute(written.graph.embedded, origin).g
@@ -272,7 +271,7 @@ def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> 
 
 
 def write_value_info(proto: ValueInfoProto, value: Value) -> None:
-    """Write a value into an empty ValueInfoProto."""
+    """Write name, type, doc string and metadata of a value into an empty ValueInfoProto."""
     proto.name = value.name
     fill_type(proto.type, value.type, value.dims)
     if value.origin is not None and value.origin.doc_string:

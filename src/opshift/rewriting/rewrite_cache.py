@@ -1,8 +1,8 @@
 """Rewrite cache: nodes that differ only in value names share one rewrite.
 
-A step is a pure function of its node and of the facts that it queries. Except for value names, its result
-therefore holds for every node with the same node key and the same answers to the queries: in the same model,
-and in later models that are converted to the same opsets.
+A step is a pure function of its node and of the facts that the step queries. Except for value names, the
+result therefore holds for every node with the same node key and the same answers to the queries: in the same
+model, and in later models that are converted to the same opsets.
 """
 
 from collections.abc import Iterable
@@ -45,10 +45,10 @@ from opshift.rewriting.routes import Router
 from opshift.rewriting.workspace import ConstantKey, Workspace
 
 MAX_REWRITES_PER_KEY = 512
-"""Maximum number of cached rewrites per node key; it bounds the memory."""
+"""Maximum number of cached rewrites per node key; bounds memory."""
 
 MIN_STORED = 64
-"""Number of rewrites per operator that are stored even if later nodes rarely reuse them."""
+"""Number of rewrites per operator that are stored even if nodes rarely reuse stored rewrites."""
 
 MAX_SHARED_KEYS, MAX_SHARED_REWRITES = 512, 16
 """Limits of the cache that models share: number of node keys, and number of rewrites per key."""
@@ -116,7 +116,7 @@ class RewriteCache:
         self._has_plain_nodes = workspace.scope.has_plain_nodes
         self._node_keys = workspace.scope.node_keys
         self.unread_inputs: set[str] = set()
-        """Inputs of rewritten nodes that their rewrites do not read."""
+        """Inputs of rewritten nodes that the replacing nodes do not read."""
 
     def rewrite(self, record: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
         """Return the cached rewrite of a node, or rewrite the node and cache the result.
@@ -129,7 +129,7 @@ class RewriteCache:
         is_cacheable = self._shared.has_plain_attributes.get((domain, op_type, source))
         if is_cacheable is None:
             is_cacheable = self._is_cacheable(domain, op_type, source)
-        # The key describes the NodeProto, not a Node with attributes or inputs from calls of its function.
+        # No cache for a Node with attributes or inputs from calls: the key describes only the NodeProto.
         if not (is_cacheable or has_small_tensors(proto)) or (node is not None and not node.is_original):
             node = node or self._scope.node_of(record)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
@@ -146,7 +146,7 @@ class RewriteCache:
             ):
                 return moved
             key = key_of_serialized(record, proto, remainder)
-            if self._node_keys:  # Inference caches keys of this graph, and will probably need this one, too.
+            if self._node_keys:  # inference caches keys of this graph, and probably needs this key, too
                 self._node_keys[position] = key
         rewrites = self._rewrites.get(key)
         if rewrites is None:
@@ -160,7 +160,7 @@ class RewriteCache:
         self._raise_known_refusal(key, names)
         hits, stored = counts
         if stored > MIN_STORED and hits < stored:
-            # Nodes of this operator rarely repeat, and storing a rewrite takes as long as computing it.
+            # Do not store: nodes of this operator rarely repeat, and storing takes as long as rewriting.
             node = node or self._scope.node_of(record)
             result = rewrite_node(node, source, self._scope, self._workspace, self._router)
             return self._with_values_kept(result)
@@ -170,10 +170,7 @@ class RewriteCache:
     def _find_with_moved_values(
         self, record: NodeRecord, proto: NodeProto, source: int, remainder: bytes | None
     ) -> NodeRewrite | None:
-        """Return the cached rewrite of a node that differs only in some attribute values, or `None`.
-
-        The steps do not read these values, but move them to constants.
-        """
+        """Return a rewrite cached for nodes that differ in attribute values moved to constants, or `None`."""
         _, _, _, inputs, outputs = record
         names = inputs + outputs
         key = remainder, arity_of(inputs, outputs)
@@ -182,7 +179,7 @@ class RewriteCache:
             found = self._find_shared_rewrite(record, proto, source, names)
             if found is None:
                 return None
-            # `None` (long or non-ASCII names) does not identify the node.
+            # `None` (for long or non-ASCII names) does not identify the node.
             if remainder:
                 self._moved[key] = found
         cached, constants = found
@@ -191,9 +188,9 @@ class RewriteCache:
     def _find_shared_rewrite(
         self, record: NodeRecord, proto: NodeProto, source: int, names: ValueNames
     ) -> tuple[CachedRewrite, ValueNames] | None:
-        """Return a shared rewrite for a node, or `None` if no rewrite applies.
+        """Return a shared rewrite for a node, and the names of its constants followed by the empty name.
 
-        With it, return the names of its constants, followed by the empty name.
+        Return `None` if no rewrite applies.
         """
         attributes = proto.attribute[:]
         table = self._shared.moved_values.get(signature(record, source, attributes))
@@ -201,7 +198,7 @@ class RewriteCache:
             try:
                 constants = found.constants(attributes)
             except CannotConvert:
-                return None  # the steps, which run next, raise this error for the node
+                return None  # the caller runs the steps, which raise this error
             if constants is not None and found.rewrite.matches(names, self._scope):
                 return found.rewrite, self._add_constants(found.rewrite, constants)
         return None
@@ -232,7 +229,6 @@ class RewriteCache:
             raise refusal.for_names(names)
 
     def _rewrite_and_store(self, record: NodeRecord, node: Node, key: NodeKey, source: int) -> NodeRewrite:
-        """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
         recorder = FactRecorder(self._workspace, names, len(node.inputs))
         trace = AttributeTrace()
@@ -305,7 +301,7 @@ class RewriteCache:
         self, cached: CachedRewrite, constants: Iterable[tuple[ConstantKey, Tensor]]
     ) -> ValueNames:
         """Add a cached rewrite's constants to this scope; return their names, followed by the empty name."""
-        # All constants get names, so that the names do not depend on whether the rewrite was cached.
+        # Unread constants get names, too, so that names do not depend on whether the rewrite was cached.
         names = tuple(starmap(self._workspace.add_keyed_constant, constants))
         self._workspace.keep_constants(compress(names, cached.read_constants))
         return (*names, "")

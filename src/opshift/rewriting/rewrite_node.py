@@ -1,4 +1,4 @@
-"""Rewrite one node: apply its steps, and the steps of emitted nodes, until all are at the target opsets."""
+"""Rewrite one node: apply its steps, and those of emitted nodes, until all are valid at the targets."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _contradiction(emitted: Emitted, registry: Registry) -> str:
 
 
 class _ForwardingOutput:
-    """`Output` that forwards all calls to another one."""
+    """`Output` that forwards all calls to another `Output`."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -163,11 +163,11 @@ INVALID_NODE_ERRORS = (
     StopIteration,
     RuntimeError,
 )
-"""Exceptions of a step that reads a missing or malformed part of an invalid node."""
+"""Exceptions of a step that reads a missing or malformed attribute, input or output of an invalid node."""
 
 
 class _RewriteOutput(Output, Protocol):
-    """Output for the steps of a node, which also accepts emitted nodes and graphs."""
+    """`Output` for the steps of a node, which also accepts emitted nodes and graphs."""
 
     @property
     def constant_bytes(self) -> int: ...
@@ -204,6 +204,7 @@ def rewrite_node(
     Raises:
         CannotConvert: the node is invalid, a step refuses it, or the result is too large.
         ExtensionFailed: a private adapter fails, and the node is valid.
+        InvalidModel: a name in the node is not UTF-8 text.
         ResolveError: the opset lacks the operator of the node, or of a node that a step emitted.
     """
     first = router.route(node.domain, node.op_type, source)
@@ -214,7 +215,7 @@ def rewrite_node(
         limit = MAX_NODES * (LARGE_FACTOR if output.is_allowed("large") else 1)
         rewriter = _NodeRewriter(facts, output, router, first.operator, refusals, limit)
         result = rewriter.rewrite(view, source, first)
-        # after other refusals, the result would be incomplete
+        # after other refusals, the result is incomplete
         if all(each.code == NOT_ALLOWED for each in refusals):
             try:
                 require_at_most(result.node_count, MAX_NODES, "nodes", output)
@@ -226,7 +227,7 @@ def rewrite_node(
         if refusals:
             raise _most_severe(refusals, source)
     except (CannotConvert, ExtensionFailed):
-        # If the node is invalid, report that instead. Validation is slow, so only refused nodes are
+        # If the node is invalid, report that instead. Validation is slow, so unchanged nodes are not
         # validated.
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
@@ -266,8 +267,7 @@ class _NodeRewriter(NamedTuple):
                 try:
                     emitted = self._run_step(step, current, expanded)
                 except CannotConvert as error:
-                    # Continue: another node may be refused at an opset nearer to the source, which is then
-                    # reported.
+                    # Continue with other nodes, because the refusal nearest to the source opset is reported.
                     self.refusals.append(error)
                     break
                 if step.target is None:
@@ -296,7 +296,7 @@ class _NodeRewriter(NamedTuple):
             require_at_most(count, MAX_NODES, "nodes", self.output)
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
-        """Return a node with its emitted graphs converted, except subgraphs of the model in them."""
+        """Return a node with its emitted graphs converted, except for embedded subgraphs of the model."""
         converted: dict[str, EmittedGraph] = {}
         for name, graph in node.attributes.items():
             if isinstance(graph, Graph):
@@ -325,7 +325,7 @@ class _NodeRewriter(NamedTuple):
     ) -> list[Emitted]:
         """Return the nodes that a step emits, last first; one of them is the replacement.
 
-        `expanded` has the operators that were expanded before: expanding one again would be a cycle.
+        `expanded` has the operators that expanded into the node: expanding one again would be a cycle.
         """
         if step.target is None and step.source in expanded:
             reason = f"{step.source.id} expands into operators that expand into {step.source.id} again"
@@ -348,7 +348,6 @@ class _NodeRewriter(NamedTuple):
         return emitted
 
     def _emit(self, step: VersionStep, node: Node, output: Output) -> list[Emitted]:
-        """Run a step, and return the nodes that it emits."""
         out = Rewriter(self.facts, output, step.source, step.target, step.opset, self.router.default_opset)
         assert step.function is not None
         try:
@@ -367,7 +366,7 @@ class _NodeRewriter(NamedTuple):
         return out.emitted
 
     def _attribute_to_model(self, error: CannotConvert, step: VersionStep) -> None:
-        """Make a refusal name the node of the model: the step may have refused a node that a step emitted."""
+        """Set `nearest` of a refusal, and reword the refusal of an emitted node for the node of the model."""
         first, own = step.source.since_version, self.operator
         if step.source.domain == own.domain and not self.router.without:
             error.nearest = first if step.opset < first else step.opset - 1
@@ -384,7 +383,7 @@ def _most_severe(refusals: list[CannotConvert], source: int) -> CannotConvert:
     """Return the refusal nearest to the source, preferably one that remains if deviations are allowed."""
     by_distance = sorted(refusals, key=lambda each: abs(source - each.nearest))
     found = next((each for each in by_distance if each.code != NOT_ALLOWED), by_distance[0])
-    found.nearest = by_distance[0].nearest  # The result converts to this opset without any refusal.
+    found.nearest = by_distance[0].nearest  # up to this opset, no step refuses the node
     return found
 
 

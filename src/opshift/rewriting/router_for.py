@@ -12,7 +12,6 @@ def router_for(
     registry: Registry, targets: frozenset[tuple[str, int]], without: frozenset[Unwanted]
 ) -> Router:
     """Return the shared router to target opsets; its results contain nothing in `without`, see `Unwanted`."""
-    # Routes depend only on these arguments, so all models share them.
     if without:
         # imported here: few conversions avoid operators or types
         from opshift.rewriting.expanding_router import ExpandingRouter

@@ -93,12 +93,12 @@ class Router:
         older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
         affected_types = _affected_types(steps)
         status = OperatorStatus(affected_types is None, operator.holds_graphs)
-        # Shared object, because callers compare with `is`.
+        # Return the shared object, because callers compare with `is`.
         shared = UNAFFECTED if status == UNAFFECTED else status
         return Route(operator, steps, final, shared, affected_types, older)
 
     def _source(self, op_type: str, opset: int, domain: str) -> tuple[OperatorVersion, int]:
-        """Return the operator version at an opset, and the target opset in the domain that defines it."""
+        """Return the operator version at an opset, and the target opset of the domain that defines it."""
         target = self._targets[domain]
         self.registry.require_opset(opset, domain)
         operator = self.registry.known_or_removed_at(op_type, opset, domain)
@@ -152,7 +152,7 @@ def replaced_from(operator: Operator) -> int | None:
 def _replaced_version(definition: Operator, operator: OperatorVersion) -> OperatorVersion | None:
     """Return the version before a deprecated version if the step between them replaces nodes, or `None`.
 
-    Models may not contain nodes of the deprecated version; such a node counts as one of the version before.
+    Models may not contain nodes of the deprecated version, so its nodes count as nodes of the version before.
     """
     up = operator.step.up if operator.deprecation and operator.step else None
     if up is None or up == "compatible" or isinstance(up, Refuse):
@@ -192,7 +192,7 @@ class CompiledRoutes(TypedDict):
 
 
 # The definitions in YAML are not dependencies: `precompiled_path` compares the versions of an operator, and
-# `_end` and `find_step` read the other declarations from its definition.
+# `_end` and `find_step` read all other declarations from the current definition.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
     [Path(adapters.__file__).parent, Path(__file__).parent],
@@ -201,7 +201,7 @@ ROUTES: Final = CompiledFile(
 
 
 _COMPILING: Final = Lock()
-"""Held while routes are compiled: in a checkout, that takes seconds, and threads need not repeat it."""
+"""Held while routes are compiled, so that threads do not repeat this: in a checkout, it takes seconds."""
 
 
 @share_results
@@ -258,7 +258,7 @@ class LazyAdapterTable(Mapping[StepKey, Adapter]):
     def __getitem__(self, pair: StepKey) -> Adapter:
         module = precompiled_routes()["adapters"].get(str(pair))
         if module is not None:
-            # Also if the adapter is registered: another thread may still be executing the rest of its module.
+            # Import even if the adapter is registered: another thread may still be executing its module.
             importlib.import_module(module)
         return registered_adapters()[pair] if pair in registered_adapters() else adapter_table()[pair]
 

@@ -1,4 +1,4 @@
-"""Check of emitted nodes against the types that their operator versions support."""
+"""Check the input types of emitted nodes against the types that their operator versions support."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -27,7 +27,7 @@ class _Constants(Protocol):
 
 
 class _UnsupportedType(NamedTuple):
-    """Operator version, and the types of an input that it does not support."""
+    """Operator version, and the types of an input, not all of which the version supports."""
 
     operator: OperatorVersion
     types: Types
@@ -47,8 +47,8 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
             return
         if node.inputs == original.inputs[:count] and _supports_inputs_of(final, operator, count):
             return
-    # Most rewrites support all types of the original. Only the others query the types of the inputs, because
-    # inference takes time, and a cached rewrite repeats each query whenever it is reused.
+    # Query types only if the nodes do not support all types of the original: inference takes time, and a
+    # cached rewrite repeats each query whenever it is reused.
     declared = dict(_declared_types(original.inputs, operator.inputs, operator))
     if _find_problem(result.nodes, declared, constants) is None:
         return

@@ -1,4 +1,4 @@
-"""Validate single nodes against their operator definitions, because steps rely on valid nodes."""
+"""Validate single nodes against their operator versions, because steps rely on valid nodes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from opshift.model.tensors import can_pack_tensor
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
 PRIVATE_PREFIX = "__"
-"""Prefix of attributes that no operator defines, and that have no effect."""
+"""Prefix of attributes without effect, which no operator defines."""
 
 CHECK_MODEL_REMEDY = "check the model with opshift check; if the node is valid, this is a bug in opshift"
 
@@ -36,7 +36,7 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
     version allows: runtimes and steps accept it.
 
     Raises:
-        CannotConvert: the node does not match its definition.
+        CannotConvert: the node does not match the operator version.
         InvalidModel: a name is not UTF-8 text.
     """
     require_utf8_names((*node.inputs, *node.outputs, *node.attributes))
@@ -68,7 +68,7 @@ def validate_counts(node: Node, operator: OperatorVersion) -> None:
 
 
 def _require_count(kind: str, names: Sequence[str], least: int, most: int, operator: OperatorVersion) -> None:
-    # Trailing empty names denote omitted values, so they may exceed the maximum.
+    # Trailing empty names denote omitted values, so their number may exceed the maximum.
     if least <= len(names) <= most or (len(names) > most and not any(names[most:])):
         return
     several = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"

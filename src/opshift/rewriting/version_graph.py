@@ -1,4 +1,4 @@
-"""Version graph: one networkx graph of all operators of a registry, with the steps between their versions.
+"""Version graph: a networkx graph of operator versions and the steps between them.
 
 Nodes are operator versions and expansions. An expansion such as `ai.onnx.Scale:10` represents the operators
 that replace a node of Scale at opset 10, which lacks Scale. Its number is an opset, not a version.
@@ -15,13 +15,12 @@ The other edges name operators that replace a node:
 * `replacement`, from an expansion or a deprecated version to the operators that the definition names;
 * `body`, from the version of a function to the operators of its body.
 
-An adapter chooses operators when it runs. Its expansion therefore has edges only to the replacements that the
+The operators that an adapter emits are unknown, so its expansion has edges only to the replacements that the
 definition names.
 
 Building the graph checks each step against the definitions and the table of adapters. `compile_routes` builds
-it over all operators when a wheel is built, checks that every named operator exists, and stores the shortest
-paths. A conversion follows these paths. It builds a graph only for an operator without compiled routes, such
-as an operator that the caller defines.
+the graph of all operators, checks that every named operator exists, and stores the shortest paths.
+Conversions follow these paths, and build a graph only for an operator without compiled routes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class VersionStep(FrozenRecord):
     reason: str = ""
     affected_element_types: frozenset[str] | None = None
     private_adapter: Adapter | None = None
-    """The adapter if it is not part of opshift, else `None`; it may fail, or emit invalid nodes."""
+    """The adapter if it is not part of opshift, else `None`; such adapters may fail or emit invalid nodes."""
 
     @property
     def change(self) -> str:
@@ -64,7 +64,7 @@ class VersionStep(FrozenRecord):
 
     @property
     def target_id(self) -> OperatorId:
-        """Id of the target version; without one, the id has the target opset as its version."""
+        """Id of the target version, or with `opset` as its version if this opset lacks the operator."""
         return OperatorId(self.source.domain, self.source.name, self.opset)
 
 
@@ -171,7 +171,7 @@ def _problems_of_action(
 
 
 def _compatible_step(ends: _StepEnds, affected: frozenset[str]) -> VersionStep:
-    """Return a step that keeps nodes, but casts or refuses values of the affected element types."""
+    """Return a step that keeps nodes, but casts or refuses inputs and outputs of affected element types."""
     source, target, opset = ends
     step = partial(VersionStep, source, target, opset, affected_element_types=affected)
     assert target is not None, "`compatible` is impossible: the target opset lacks the operator"

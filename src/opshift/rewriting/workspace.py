@@ -147,7 +147,7 @@ class Workspace:
         return found
 
     def keep_constants(self, names: Iterable[str]) -> None:
-        """Keep added constants that converted nodes read; the others served intermediate steps only."""
+        """Keep added constants that converted nodes read; only intermediate steps used the rest."""
         self._read_constants.update(names)
 
     def kept_constants(self) -> dict[str, Tensor]:
@@ -160,7 +160,7 @@ class Workspace:
         return {name: self._payloads[name] for name in constants}
 
     def cast_sources(self) -> dict[str, str]:
-        """Return, by name of each kept constant that a Cast has to produce, a fresh name for its input.
+        """Return the kept constants that a Cast has to produce, mapped to fresh names for the Cast's inputs.
 
         These constants cannot be initializers: functions, and subgraphs below IR version 4, have none.
         """
@@ -171,11 +171,14 @@ class Workspace:
         return {name: self.fresh(f"{name}_double") for name in names}
 
     def declare_shape(self, name: str, rank: int | None = None) -> None:
-        """Request a declaration of the shape of a value, see `shape_declarations`."""
+        """Request that the converted model declares the shape of a value, see `shape_declarations`."""
         self.shaped[name] = self.shaped.get(name) if rank is None else rank
 
     def shape_declarations(self) -> list[Value]:
-        """Return the values in `shaped` of known rank that nodes compute and the graph does not declare."""
+        """Return the values to declare: those in `shaped` with a known rank and type that nodes compute.
+
+        Values that the graph declares, and values in functions, are omitted.
+        """
         scope = self.scope
         if scope.is_function or scope.declared_positions.keys() >= self.shaped.keys():
             return []
