@@ -10,7 +10,7 @@ Names are loaded when they are first used.
 from opshift.registry.function_builder import set_function_builder
 
 # `TYPE_CHECKING` without `typing`: type checkers treat the name as true, and the import would take longer
-# than the rest of this module. Ctrl+C is handled only after this module is imported.
+# than the rest of this module. Time matters, because Ctrl+C is handled only after this import.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ _HOMES["__version__"] = "version"
 
 
 def _module(name: str) -> "Any":
-    """Import a module of opshift by its name without the prefix."""
+    """Import a module of opshift by its name without `opshift.`."""
     from importlib import import_module  # imported here: slow to import, and rarely needed
 
     return import_module(f"opshift.{name}")

@@ -165,13 +165,13 @@ class OpSchema:
     """Whether equal inputs may lead to different outputs."""
 
     has_function = _SchemaMember(lambda version: version.body is not None)
-    """Whether there is a function body that is the same for all nodes."""
+    """Whether the version has one function body for all nodes."""
     has_context_dependent_function = _SchemaMember(lambda version: version.has_context_dependent_function)
     """Whether the function body depends on the node; `OperatorVersion.function_body` builds it."""
     function_body = _SchemaMember(lambda version: _function_body(version))
-    """The function body that is the same for all nodes; an empty message if there is none."""
+    """The function body for all nodes; an empty message if `has_function` is false."""
     all_function_opset_versions = _SchemaMember(lambda version: _function_opsets(version))
-    """The opsets for which ONNX has a function body; the next two members list them by the kind of body."""
+    """The opsets for which ONNX has a function body; the next two members list those of one kind of body."""
     function_opset_versions = _SchemaMember(lambda version: _function_opsets(version) if version.body else [])
     context_dependent_function_opset_versions = _SchemaMember(
         lambda version: _function_opsets(version) if version.has_context_dependent_function else []
@@ -189,7 +189,7 @@ class OpSchema:
 
     @staticmethod
     def is_infinite(number: int) -> bool:
-        """Return whether a maximum number of inputs or outputs means that there is no limit."""
+        """Return whether a number, such as `max_input`, means that there is no limit."""
         return number == UNBOUNDED
 
 

@@ -1,4 +1,4 @@
-"""Shape rules of private domains: functions that infer the output shapes of a node.
+"""Names for shape rules of private domains: functions that infer the output shapes of a node.
 
     from opshift.shapes import Shapes, ShapeContext, rule
 

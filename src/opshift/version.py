@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 VERSION_FILE: Final = Path(__file__).with_name("version.txt")
-"""File with the version, in wheels only; it is read a hundred times faster than the package metadata."""
+"""File with the version, in wheels only: a hundred times faster to read than the package metadata."""
 
 UNKNOWN: Final = "0+unknown"
 """Version of a source tree without an installation."""

@@ -21,7 +21,7 @@ __all__ = ["ConvertVersionPass"]
 class ConvertVersionPass(onnx_ir.passes.InPlacePass):
     """Conversion of a model to other operator-set versions, in place.
 
-    The model keeps its tensors and replaces its graph and functions. If the conversion raises an error, the
+    The model keeps its tensors, and gets a new graph and functions. If the conversion raises an error, the
     model is not modified. `Sequential` and `PassManager` raise a `PassError` with that error as `__cause__`.
 
     Args:
