@@ -54,7 +54,7 @@ class RecognizedForm(Record):
 
 
 class NodeExample(Record):
-    """Valid node of an operator; patterns are derived from its expansions, also with varied attributes."""
+    """Valid node of an operator; patterns are derived from expansions of the node with varied attributes."""
 
     inputs: dict[str, tuple[int | str, ...]]
     """Dimensions of each input: numbers, names of sizes, products such as `H * E`, sums such as `P + S`."""

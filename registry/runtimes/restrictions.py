@@ -149,9 +149,9 @@ class NodePattern(Record):
     nodes: Annotated[str, Checked(_nodes_text)]
     """The nodes in ONNX's syntax."""
     attributes: dict[str, tuple[AttributeValue, ...]] = field(default_factory=dict)
-    """Allowed values of attributes, for all nodes with such attributes; `null` for an absent attribute."""
+    """Allowed values of attributes, for each node with an operator that has the attribute; `null`: absent."""
     node: str = ""
-    """Output of the node with the restriction, which the last node reads; by default, it is the last node."""
+    """Output of the restricted node, which the last node reads; by default, the last node is restricted."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs of the nodes."""
     types: dict[str, Types] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class NodePattern(Record):
     vectors: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with several elements."""
     computed: tuple[str, ...] = ()
-    """Inputs of the nodes that are computed by nodes, from values that differ between runs."""
+    """Inputs of the nodes that other nodes compute from values that differ between runs."""
     given: tuple[str, ...] = ()
     """Inputs of the nodes that no node of the graph computes: graph inputs, initializers that callers can
     override, and values of enclosing graphs."""
@@ -218,11 +218,11 @@ class Condition(Record):
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
     unread: dict[str, str] = field(default_factory=dict)
-    """Maps an attribute with a subgraph to an attribute with a number n: the subgraph reads none of its
-    last n inputs."""
+    """Maps an attribute with a subgraph to an attribute with a number n: no output of the subgraph depends
+    on its last n inputs."""
     returned: dict[str, str] = field(default_factory=dict)
-    """Maps an attribute with a subgraph to an attribute with a number n: an output at the position of an
-    earlier input may be one of the last n inputs, perhaps with another shape."""
+    """Maps an attribute with a subgraph to an attribute with a number n: an output at the position of one
+    of the other inputs may be a copy of one of the last n inputs, perhaps with another shape."""
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs and outputs."""
     dimensions: dict[str, dict[Axis, Sizes]] = field(default_factory=dict)
@@ -259,12 +259,12 @@ class Condition(Record):
     types: dict[str, Types] = field(default_factory=dict)
     """Types of type variables and parameters."""
     computed_by: dict[str, Operators] = field(default_factory=dict)
-    """Inputs that are results of one of these operators, or that nodes compute from such a result in the same
+    """Inputs that one of these operators computes, or that nodes compute from its result without a change of
     type."""
     depends_on: dict[str, Operators] = field(default_factory=dict)
-    """Like `computed_by`, but the nodes may change the type, and read the result as any of their inputs."""
+    """Like `computed_by`, but the nodes may change the type, and read the result as any input."""
     some_types: dict[str, Types] = field(default_factory=dict)
-    """Types of parameters: at least one value of the parameter, which may be variadic, has one of them."""
+    """Types of parameters, which may be variadic: at least one value of a parameter has one of the types."""
     diverging: tuple[str, ...] = ()
     """Attributes with subgraphs: outputs at the same position have an unknown rank, or different ranks; the
     ranks 0 and 1 count as equal."""
@@ -274,7 +274,7 @@ class Condition(Record):
     """Inputs and outputs of integers that may be outside the range of int32. Values that depend only on sizes
     count as inside it."""
     beside: tuple[str, ...] = ()
-    """Operators of any domain: the graph of the node also contains a node of one of them."""
+    """Operators of any domain: the graph of the node also contains a node of one of these operators."""
 
     @cached_property
     def parts(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class Kernel(Record):
     versions: tuple[Version, Version]
     """The first and the last `since_version` that the kernel implements."""
     types: dict[str, Types] = field(default_factory=dict)
-    """Types by type variable or parameter; all combinations are accepted, others need several kernels."""
+    """Types by type variable or parameter; the kernel accepts all combinations of these types."""
     nonstandard: bool = False
     """Whether the runtime added these versions, which the operator's domain does not define."""
 
@@ -148,7 +148,7 @@ class Runtime(Record):
     needs_input_ranks: bool = False
     """Whether the runtime refuses models with inputs of unknown rank."""
     may_need_input_sizes: bool = False
-    """Whether the runtime refuses some models with inputs of unknown sizes; their common cause is unknown."""
+    """Whether the runtime refuses some models with inputs of unknown sizes, for unknown reasons."""
     inexact_types: dict[ElementName, str] = field(default_factory=dict)
     """Element types in which results of any kernel may differ from the definition, and the difference."""
     unread_types: tuple[ElementName, ...] = ()
@@ -159,12 +159,12 @@ class Runtime(Record):
     reads_empty_constants: bool = True
     """Whether constants without elements keep their shapes; otherwise they become scalars."""
     needs_names: tuple[str, ...] = ()
-    """Operators with nodes that need names: an optimizer derives the names of its nodes from them, and the
-    runtime refuses the model if two of these are equal."""
+    """Operators with nodes that need names: an optimizer derives names of new nodes from these names, and the
+    runtime refuses the model if two new names are equal."""
     may_count_omitted_inputs: bool = False
     """Whether the runtime refuses some nodes with trailing omitted inputs, which it counts as present."""
     refuses_sizes_after: tuple[str, ...] = ()
-    """Operators with results whose sizes may depend on values, so that the runtime learns them during a run.
+    """Operators with results whose sizes may depend on values and are known only after the node has run.
 
     The runtime infers shapes, and refuses other declarations of results: `value_info` must declare neither
     sizes of the results of these operators and of later nodes, nor names of sizes that no input has."""
