@@ -151,7 +151,7 @@ def _read_cached(path: str) -> str | None:
 
 def _write_cached(path: Path, text: str) -> None:
     """Write a cached file if possible, and remove the oldest files beyond `MAX_CACHED_STATES`."""
-    from opshift.model.atomic_files import AtomicFiles, write_all  # the cache is rarely written
+    from opshift.model.atomic_files import AtomicFiles, write_all  # imported here: rarely needed
 
     with suppress(OSError, CannotWrite), AtomicFiles() as files, files.new(path) as (file, _):
         write_all(file, f"{text}\n".encode("ascii"))

@@ -140,7 +140,7 @@ def to_plain_data(
     return data
 
 
-# Building an adapter compiles a validator, which takes much longer than a validation.
+# Cache, because building an adapter compiles a validator, which takes much longer than a validation.
 _ADAPTERS: Final[dict[type[object], TypeAdapter[Any]]] = {}
 
 

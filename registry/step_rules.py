@@ -155,7 +155,7 @@ def _refutations_in(
 
 
 def _is_handled(change: Change, handled: Set[str]) -> bool:
-    """Return whether a verb handles the changed attribute or parameter, or a type that an attribute sets."""
+    """Return whether a verb handles the changed attribute or parameter, or an attribute that sets a type."""
     attributes = (*change.old[0], *change.new[0]) if change.kind == "output_type_source" else ()
     return not handled.isdisjoint((change.subject, *attributes))
 

@@ -135,7 +135,7 @@ def _reporting(path: Path, content: bytes) -> Iterator[None]:
     except _TooDeep as error:
         raise _too_deep(path, error.line) from error
     except yaml.MarkedYAMLError as error:
-        # libyaml has a nesting limit of its own
+        # report the nesting limit of libyaml like `MAX_DEPTH`
         if "nesting depth" in str(error.problem) and error.problem_mark:
             raise _too_deep(path, error.problem_mark.line + 1) from error
         raise _invalid_definition(path, "yaml.syntax", str(error.problem), error.problem_mark) from error
@@ -257,7 +257,7 @@ class _Builder:
 def _scalar(event: yaml.ScalarEvent) -> object:
     """Return the value of a scalar; raise `_YamlError` if its text is ambiguous, or does not fit its tag."""
     text, tag = event.value, event.tag
-    # most scalars are quoted, or are words without a special meaning in YAML
+    # shortcut: most scalars are quoted, or are words without a special meaning in YAML
     if tag is None and not (event.implicit[0] and text[:1] in _RESOLVERS):
         return text
     kind = _scalar_type(text) if tag in (None, "!") else tag.removeprefix(TAG)
@@ -314,7 +314,7 @@ class Positions:
         self._path = path
         content = _read_text(path)
         with _reporting(path, content):
-            _Builder().build(content)  # Checks the limits first, because the recursive composer has none.
+            _Builder().build(content)  # check the limits first, because the recursive composer has none
             self._root = yaml.compose(content, Loader=_Parser)
 
     def locate(self, keys: Keys) -> Place:

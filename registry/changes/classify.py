@@ -159,7 +159,7 @@ def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classifi
     path = path if start <= goal else path[::-1]
     if len(path) == 2:
         return classify(old, new)
-    # Only steps between adjacent versions declare changes of meaning.
+    # Classify the single steps, too: only steps between adjacent versions declare changes of meaning.
     steps = [change for pair in pairwise(path) for change in classify(*pair)]
     by_change = {(each.change.kind, each.subject): each for each in steps}
     found = (

@@ -182,7 +182,7 @@ def merged_variables(
 
 
 def unmet_groups(old: OperatorVersion, new: OperatorVersion) -> list[tuple[str, ...]]:
-    """Return the groups in `one_of` of `new` of which nodes of `old` may set none or several attributes."""
+    """Return the groups in `new.one_of` in which a node of `old` may set none or several attributes."""
     exclusive = (*old.one_of, *((name,) for name in old.required_attributes))
     groups = (old.attributes.keys() & group for group in exclusive)
     # a group applies only to versions that have one of its attributes

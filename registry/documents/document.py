@@ -112,7 +112,7 @@ def read_header(fields: Mapping[str, object]) -> DocumentHeader:
         raise UnsupportedVersion(f"has unsupported IR version {ir_version!r}", remedy=f"use 1 to {known}")
     if not isinstance(domain, str):
         raise WrongDomain("has no domain", remedy="add the entry domain")
-    # In ONNX, the empty name is the default domain (IR specification, "Operator Sets").
+    # The empty name is valid: in ONNX, it is the default domain (IR specification, "Operator Sets").
     if domain and not is_path_name(domain):
         raise WrongDomain(f"has the invalid domain {domain!r}", remedy=PATH_NAME_REMEDY)
     if type(opset) is not int or opset < 1:
@@ -218,7 +218,7 @@ def operator_set(
         {
             "domain": domain,
             "opset_version": opset,
-            # `ir_version_for` returns 0 for a private domain, because no release of ONNX contains it
+            # `ir_version_for` returns 0 for private domains; they get the newest IR version
             "ir_version": registry.releases.ir_version_for({domain: opset}) or ir_versions().newest,
             "ir_version_prerelease": prerelease,
             "ir_build_metadata": build_metadata,

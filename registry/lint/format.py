@@ -81,7 +81,7 @@ def format_problems(
             continue
         depth = max(len(keys) for keys, _ in same)
         for keys in dict.fromkeys(keys for keys, _ in same if len(keys) == depth):
-            # for a list with an invalid item, pydantic also reports that the list is too short
+            # skip parents of reported values: pydantic also reports lists with invalid items as too short
             if not any(each[: len(keys)] == keys for each in reported):
                 reported.append(keys)
                 yield _problem((*prefix, *keys), [each for place, each in same if place == keys])

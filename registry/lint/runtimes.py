@@ -38,7 +38,7 @@ def runtime_operator(subject: TreeRuntime) -> Iterator[LintProblem]:
         domain, _, name = key.rpartition(".")
         if domain not in runtime.opsets:
             yield LintProblem(f"{key}: `opsets` has no domain {domain!r}", ("operators", key), ADD_DOMAIN)
-        elif not subject.is_open(domain):  # releases may define different operators of an open domain
+        elif not subject.is_open(domain):  # the operators of an open domain differ between releases
             operator = subject.operator(name, domain)
             for position, kernel in enumerate(kernels):
                 keys: Keys = ("operators", key, position)
@@ -91,7 +91,7 @@ def runtime_condition(subject: TreeRuntime) -> Iterator[LintProblem]:
     """Names in restrictions exist: attributes, parameters, type variables and operators."""
     runtime = subject.runtime
     op_types = {name for domain in runtime.opsets for name in subject.names(domain)}
-    # an open domain may lack the definition of an operator with kernels
+    # add operators with kernels, because an open domain may not define them
     op_types.update(key.rpartition(".")[2] for key in runtime.operators)
     for section, entries in (("restrictions", runtime.restrictions), ("wrong", runtime.wrong)):
         for key, restrictions in entries.items():

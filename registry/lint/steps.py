@@ -69,7 +69,7 @@ def step_first(operator: Operator) -> Iterator[LintProblem]:
 
 @rule("step.before", "move `before` to the first version, or use `step`")
 def step_before(operator: Operator) -> Iterator[LintProblem]:
-    """Only the first version has `before`; `body` there needs a function body."""
+    """Only the first version has `before`; the value `body` needs a function body."""
     for position, version in enumerate(operator.versions):
         keys: Keys = ("versions", position, "before")
         if position and version.before is not None:

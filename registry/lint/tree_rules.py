@@ -93,7 +93,7 @@ def step_undeclared(subject: TreeOperator) -> Iterator[LintProblem]:
 
 @rule("reference.unknown", "correct the name, or define the operator")
 def reference_unknown(subject: TreeOperator) -> Iterator[LintProblem]:
-    """Operators that `replaced_by`, `rename_op` and function bodies name exist."""
+    """The operators in `replaced_by`, `rename_op` and function bodies exist."""
     domain = subject.operator.domain
     found: list[tuple[Keys, str, str]] = []
     for position, version in enumerate(subject.operator.versions):
@@ -119,7 +119,7 @@ def reference_unknown(subject: TreeOperator) -> Iterator[LintProblem]:
 
 @rule("name.case", "rename one of the operators")
 def name_case(subject: TreeOperator) -> Iterator[LintProblem]:
-    """Names of operators differ in more than their case: some file systems ignore it."""
+    """Names of operators differ in more than case: some file systems ignore case."""
     name = subject.operator.name
     for other in subject.names(subject.operator.domain):
         if other != name and other.lower() == name.lower():
@@ -155,7 +155,7 @@ def version_order(operator: Operator) -> Iterator[LintProblem]:
 
 @rule("version.removal", "remove the operator in its last version, at a later opset")
 def version_removal(operator: Operator) -> Iterator[LintProblem]:
-    """Only the last version is removed, at an opset after its own."""
+    """Only the last version is removed, at a later opset."""
     for position, version in enumerate(operator.versions):
         if version.removal is None:
             continue

@@ -86,9 +86,9 @@ def _sliced_dim(
             return 1
         end = max(end, dim or 0)  # the number of a symbol may exceed `end`
     if dim is None or (step < 0 and end >= UNBOUNDED):
-        return None  # for a negative step, onnxruntime treats the largest end as the start of the axis
+        return None  # with a negative step, onnxruntime takes the largest end for the start of the axis
     if Symbol in (type(start), type(end)):
-        # The order of symbols is unknown, but a slice from 0 to the dimension itself is complete.
+        # Symbols have no known order: only slices from 0 to the dimension or to a symbol have known sizes.
         if (start, end, step) == (0, dim, 1):
             return dim
         is_cut = type(end) is Symbol and (start, step) == (0, 1) and type(dim) is not Symbol and dim > 0

@@ -90,7 +90,7 @@ def floor_quotient(size: int, by: int) -> int:
     if by == 1:
         return factor * symbol + addend
     match _COMPUTATIONS.get(int(symbol)):
-        # Divisors above this limit would grow with each quotient of a chain.
+        # The limit of the divisor ends chains of quotients, in which the divisor would grow.
         case ("Div", int(inner), int(inner_by)) if factor == 1 and inner_by * by < SMALLEST_SYMBOL:
             # floor((floor(a / b) + c) / d) = floor((a + b * c) / (b * d))
             return floor_quotient(inner + inner_by * addend, inner_by * by)

@@ -337,7 +337,7 @@ def _newest_opset(domain: str) -> int:
 
 def _all_versions() -> list[tuple[OpSchema, ...]]:
     registry = default_registry()
-    # `onnx.defs` lists no operators of other projects
+    # skip open domains, because `onnx.defs` lists no operators of other projects
     domains = [each for each in registry.domains() if each not in registry.releases.open_domains]
     every = (_versions_of(each.name, domain) for domain in domains for each in registry.operators(domain))
     return [versions for versions in every if versions]

@@ -93,7 +93,7 @@ def with_moved_values(
     """
     read = set(trace.reads)
     for move in trace.moves:
-        # The value is fixed if steps query the constant, or if two equal values share it: others may differ.
+        # The value is fixed if steps query the constant, or if another equal value shares the constant.
         if added.additions[move.constant] > 1 or move.constant in added.inspected:
             read.add(move.attribute)
     for name, declared in rewrite.operator.attributes.items():

@@ -49,7 +49,7 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
     for name, attribute in node.attributes.items():
         declared = operator.attributes.get(name)
         if declared is None:
-            # Experimental operators have varying attributes: ATen has those of the function that it calls.
+            # Experimental operators may have any attribute: ATen has those of the function that it calls.
             if not name.startswith(PRIVATE_PREFIX) and operator.status == "STABLE":
                 raise _invalid_node(f"{operator.id} has no attribute {name!r}")
         elif not _has_type(attribute, declared.type, node, name):
