@@ -75,7 +75,7 @@ def _read_causes(path: Path) -> dict[str, Cause]:
 
 
 def refusal_cause(code: str) -> Cause:
-    """Return the cause with a code; for an unknown code (of a private adapter), that of `adapter.refused`."""
+    """Return the cause with a code, or `adapter.refused` for an unknown code (of a private adapter)."""
     causes = refusal_causes()
     return causes.get(code) or causes[PRIVATE_CAUSE]
 

@@ -31,7 +31,7 @@ class Parameter(Described):
     """A formal input or output."""
 
     name: str
-    """The name, which nodes do not use: they list values by position."""
+    """The name, which nodes do not use, because nodes list values by position."""
     type: str
     """A type variable of the operator, or a type such as `tensor(int64)`."""
     option: Literal["single", "optional", "variadic"] = "single"
@@ -152,7 +152,7 @@ class OperatorVersion(Described, FunctionDefinition):
     removal: Removal | None = None
     """The later removal of the operator from its domain."""
     step: Step | None = field(default_factory=type(None))
-    """The conversion between the previous version and this one; `None` for the first version."""
+    """The conversion between the previous version and this one; `None` if not declared."""
     before: Annotated[StepAction | Literal["body"] | None, Checked(before=parse_action)] = None
     """For a first version: the conversion of a node to the previous opset, which lacks the operator.
 

@@ -29,7 +29,7 @@ class DocumentHeader(NamedTuple):
     """Metadata of a document, apart from its domain and opset; an empty text is absent from the file."""
 
     ir_version: int
-    """The IR version of the first ONNX release with the opset (ONNX IR, "Operator Sets")."""
+    """The IR version of the first ONNX release with the opset, or the newest for domains outside ONNX."""
     ir_version_prerelease: str = ""
     """Pre-release part of the semantic version of the IR, such as `rc.1`."""
     ir_build_metadata: str = ""

@@ -34,7 +34,7 @@ def directions(old: OperatorVersion, new: OperatorVersion) -> Iterator[Direction
 
 @rule("step.missing", "declare `up` as compatible, verbs, adapter or {refuse: reason}")
 def step_missing(step: Direction) -> Iterator[LintProblem]:
-    """The upgrade from the previous version is declared, unless only element types were added."""
+    """The upgrade from the previous version is declared, unless only element types differ."""
     if step.action is None and step.name == "up" and not is_derivable(step.source, step.target):
         reason = f"no upgrade from version {step.source.since_version} is declared"
         yield LintProblem(reason, step.keys)

@@ -285,7 +285,7 @@ class RewriteCache:
         return result
 
     def _is_cacheable(self, domain: str, op_type: str, source: int) -> bool:
-        """Return whether all attributes of an operator are numbers, strings or lists: cheap to compare."""
+        """Return whether all attributes are numbers, strings or lists of them, which are cheap to compare."""
         found = self._router.route(domain, op_type, source).operator.has_plain_attributes
         self._shared.has_plain_attributes[domain, op_type, source] = found
         return found
