@@ -150,7 +150,7 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
         note = f"converts the model to opset {opset}"
         found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --target {opset}", note=note))
     for version in _known_numbers_in(IR_VERSION, start, ir_versions().versions):
-        note = f"converts the model to IR version {version}; its opset stays"
+        note = f"converts the model to IR version {version} and keeps its opset"
         found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --ir-version {version}", note=note))
     for domain in registry.domains():
         if domain in registry.releases.open_domains and domain in start:

@@ -197,7 +197,7 @@ class Registry(Sources):
             reason = f"no definitions for domain {domain!r}"
             if internal := self.releases.internal_domains.get(domain):
                 raise UnknownDomain(f"{reason}; {internal.meaning}", remedy=internal.remedy)
-            remedy = did_you_mean(domain, self.domains(), "add a folder with definitions of it")
+            remedy = did_you_mean(domain, self.domains(), "add a folder with its definitions")
             raise UnknownDomain(reason, remedy=remedy)
         if domain not in self._newest:
             published = self.releases.newest_opset(domain) or self.releases.open_domains.get(domain)

@@ -265,13 +265,13 @@ class Releases(Record):
                 f"{name!r} has no version", remedy=_versions_remedy("add a version", name, versions)
             )
         if fact := self.undocumented.get(program := self._program(name)):
-            remedy = "pass the opset that its error or its list of operators names, such as --target 11"
+            remedy = "pass the opset in its error or list of operators, such as --target 11"
             return UsageError(f"{program} does not document its newest opset", remedy=f"{fact}; {remedy}")
         known = self.versions_of(product)
         if known and not self.other_name(name):
             remedy = _versions_remedy("known versions", product, known)
             if version_numbers(version) and nearest_older(version, known) is None:
-                remedy += "; for an older one, give its opset, such as --target 11"
+                remedy += "; for an older version, give its opset, such as --target 11"
             return UsageError(f"unknown version {version!r} of {product}", remedy=remedy)
         products = f"give an opset such as 17, or a release, as onnx-1.12, of {', '.join(self.products)}"
         products += f", or a runtime{RUNTIMES_REMEDY}"

@@ -167,7 +167,7 @@ def _compiled_call(
         names.add(name)
         term = _FUNCTIONS_OF_TWO[function](name, rest[0])
     else:
-        known = ", ".join((*_FUNCTIONS, "present", *(f"{each} (of two)" for each in _FUNCTIONS_OF_TWO)))
+        known = ", ".join((*_FUNCTIONS, "present", *(f"{each} (2 arguments)" for each in _FUNCTIONS_OF_TWO)))
         raise InvalidRequirement(f"{ast.unparse(tree)!r} is not a call of one of the functions {known}")
     terms[ast.unparse(tree)] = term
     return term

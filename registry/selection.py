@@ -189,5 +189,5 @@ def _require_known_names(registry: Registry, domain: str | None, name: str, filt
         if wanted in NUMPY_TYPES:
             raise UsageError(f"unknown type {wanted!r}", remedy=f"use {NUMPY_TYPES[wanted]}")
         if wanted is not None and wanted not in known:
-            remedy = did_you_mean(wanted, sorted(known), "`opshift show OPERATOR` lists all of an operator")
+            remedy = did_you_mean(wanted, sorted(known), f"`opshift show OPERATOR` lists each {kind}")
             raise UsageError(f"unknown {kind} {wanted!r}", remedy=remedy)

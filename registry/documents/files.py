@@ -45,7 +45,7 @@ def write_document(operators: OperatorSet, form: DocumentFormat, registry: Regis
         return (json_text(document_to_dict(operators), indent=1) + "\n").encode()
     except PlainDataError as error:
         reason = f"a definition of {operators.domain} {error}"
-        raise DocumentError(reason, remedy="write YAML, which can, or remove NaN") from error
+        raise DocumentError(reason, remedy="write YAML, or remove NaN") from error
 
 
 def read_document(path: Path) -> OperatorSet:

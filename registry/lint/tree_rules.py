@@ -133,7 +133,7 @@ requirement(
 )
 requirement(
     "text.missing",
-    "If a version describes a parameter, it and all later versions describe each of theirs.",
+    "If a version describes a parameter, this and all later versions describe all parameters.",
     "describe the operator and all its parameters in `descriptions`",
 )
 requirement(

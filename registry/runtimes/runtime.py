@@ -229,7 +229,7 @@ class Runtime(Record):
             return Support(None, reason, f"it has {'; or '.join(map(types_text, found))}")
         if kernels:
             spans = ", ".join(dict.fromkeys(versions_text(each.versions) for each in kernels))
-            remedy = f"it has kernels of versions {spans}: convert to an opset with one"
+            remedy = f"convert to an opset with a version that has kernels: {spans}"
             return Support(None, f"{self.name} has no kernel of {operator}", remedy)
         return Support(None, f"{self.name} has no kernel of {operator.domain}.{operator.op_type}")
 

@@ -105,7 +105,7 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
             "ncnn does not document its newest opset",
             "advise pnnx in place of onnx2ncnn (https://",
         ),
-        ("tvm-0.18", "tvm does not document its newest opset", "pass the opset that its error"),
+        ("tvm-0.18", "tvm does not document its newest opset", "pass the opset in its error"),
         (
             "tensorflow-lite",
             "litert does not document its newest opset",
@@ -124,7 +124,7 @@ def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None)
         (
             "burn-0.15",
             "unknown version '0.15' of burn",
-            "known versions: 0.21; for an older one, give its opset",
+            "known versions: 0.21; for an older version, give its opset",
         ),
         ("rknn", "'rknn' has no version", "add a version: 1.5, 1.6"),
         ("Hailo 3.30", "hailo does not document its newest opset", "--target 11"),

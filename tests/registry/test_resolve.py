@@ -259,7 +259,7 @@ REFUSED: dict[str, tuple[NodeProto, Mapping[str, int], type[ResolveError], str, 
         {"com.nobody": 1},
         UnknownDomain,
         "no definitions for domain 'com.nobody'",
-        "add a folder with definitions of it",
+        "add a folder with its definitions",
     ),
     "a misspelled name": (
         NodeProto(op_type="Sofmax"),
