@@ -130,8 +130,8 @@ class Runtime(Record):
     folds: tuple[str, ...] = ()
     """Domains, such as `ai.onnx`, and operators with nodes that the optimizer computes before the first run.
 
-    It does so if the inputs are constants, if there is a kernel for the types without casts, and if the
-    outputs are tensors; it keeps DequantizeLinear unless QuantizeLinear follows after one more node. If the
+    A node is computed if the inputs are constants, there is a kernel for the types without casts, and the
+    outputs are tensors. DequantizeLinear is kept unless QuantizeLinear follows after one more node. If the
     list is empty, the constant results of all deterministic nodes are computed.
     """
     unfolded: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Runtime(Record):
     unsized: tuple[str, ...] = ()
     """Operators and operator versions in `folds` with output sizes that the optimizer does not infer.
 
-    It computes their nodes before the first run only if the model declares the sizes."""
+    Nodes of these operators are computed before the first run only if the model declares the sizes."""
     folds_functions: bool = False
     """Whether the optimizer also computes calls of local functions before the first run and, if a model has
     local functions, function bodies of operators."""
