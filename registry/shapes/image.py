@@ -136,7 +136,7 @@ def _shape_from_sizes(node: ShapeContext, dims: Sequence[int | None]) -> Shape |
     if sizes is None or policy in ("", "stretch"):
         return sizes
     pairs = [(size, dim) for size, dim in zip(sizes, dims, strict=False) if size is not None and dim]
-    if len(pairs) != len(sizes):
+    if not pairs or len(pairs) != len(sizes):
         return unknown(len(sizes))
     if any(is_symbolic(*pair) for pair in pairs):
         # The order of ratios of symbols is unknown, so the sizes become new symbols.

@@ -374,6 +374,12 @@ def test_infers_types_in_functions_from_value_info(scope_of: ScopeFactory) -> No
     assert scope_of(function, imports).shape("r") == (5,)
 
 
+@pytest.mark.parametrize(("name", "expected"), [("FLOAT16", "float16"), ("ab,bc->ac", None), ("\xff", None)])
+def test_type_from_a_name_is_an_element_type(name: str, expected: str | None, scope_of: ScopeFactory) -> None:
+    scope = build_scope(scope_of, node("Cast", ["x"], ["y"], to=name), opset=1)
+    assert scope.element_type("y") == expected
+
+
 def test_type_from_an_attribute_reference_is_unknown(scope_of: ScopeFactory) -> None:
     imports = [helper.make_opsetid("", 17)]
     cast = node("Cast", ["a"], ["b"])

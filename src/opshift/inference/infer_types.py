@@ -8,7 +8,7 @@ from opshift.inference.constants import SCALAR_ATTRIBUTES
 from opshift.inference.fact_kinds import Shortcut
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import LIST_ELEMENT_TYPES
-from opshift.model.element_types import NAME_BY_NUMBER, type_string
+from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER, type_string
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import element_type_of, short_type
 from opshift.registry.models import OperatorVersion, Parameter
@@ -140,7 +140,8 @@ def _type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) 
     if stated is None and attribute in operator.attributes:
         stated = operator.attributes[attribute].default
     if isinstance(stated, bytes):
-        return stated.decode(errors="replace").lower()
+        name = stated.decode(errors="replace").lower()
+        return name if name in BY_NAME else None
     if isinstance(stated, Tensor):
         return stated.element_type
     return NAME_BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.conversion import convert_and_check
+from support.conversion import convert_and_check, refusal_of
 from support.execution import Array, assert_equal, build, op_types, run, run_reference
 
 from opshift import convert_version
@@ -56,6 +56,12 @@ def test_applies_scale_per_group(shape_known: bool, target: int) -> None:
         model.graph.input[0].type.tensor_type.ClearField("shape")
     actual = run(convert_version(model, target), {"x": DATA, "s": scale, "b": bias})
     assert_equal(actual, [_expected(DATA, np.repeat(scale, 2), np.repeat(bias, 2), 1e-5)], 1e-4)
+
+
+@pytest.mark.parametrize("target", [21, 17, 7])
+def test_refuses_a_scale_per_channel_where_groups_have_one(target: int) -> None:
+    refusal = refusal_of(_model(DATA, SCALE, BIAS, 18), target)
+    assert refusal.reason == "'s' has 6 elements, not one for each of the 3 groups"
 
 
 @pytest.mark.parametrize("target", [17, 7])
