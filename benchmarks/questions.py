@@ -18,7 +18,7 @@ from tables import Cell, Findings, Table, at_most, short
 
 
 class Question(NamedTuple):
-    """A public function, and the limit of its time for each node, in microseconds."""
+    """Public function, and the maximum CPU time of a call per node, in microseconds."""
 
     ask: Callable[[onnx.ModelProto], object]
     limit: float | None = None

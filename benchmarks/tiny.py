@@ -1,4 +1,4 @@
-"""Commands on a tiny model in processes of their own, which measure the cost of starting them."""
+"""Commands on a tiny model in separate processes, which measures the cost of their start."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
     `shape` is the shape of the innermost tensor, or `None` if it is unknown.
 
     Raises:
-        KeyError: the text is no type.
+        KeyError: the text is not a type.
     """
     constructor, _, inner = text.removesuffix(")").partition("(")
     if bool(inner) is not text.endswith(")"):
