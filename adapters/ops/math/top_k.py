@@ -37,7 +37,7 @@ def move_k_to_attribute(node: Node, out: Rewriter) -> None:
     if constant_count is not None:
         if constant_count.scalar < 1:
             reason = f"K is {constant_count.scalar}, but before version 10 it must be at least 1"
-            raise CannotConvert(reason, "value.unsupported", remedy="remove the node")
+            raise CannotConvert(reason, "value.unsupported", remedy="use empty tensors for the outputs")
         out.replace(node, inputs=[data], attributes={**node.attributes, "k": constant_count.scalar})
         return
     shape = out.shape(data)
