@@ -278,6 +278,10 @@ def step_with_invalid_attribute(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={"axis": "last"})
 
 
+def step_with_fractional_dimension(node: Node, out: Rewriter) -> None:
+    out.replace(node, inputs=[out.tensor(Tensor("float", (1.5,), ()))])  # type: ignore[arg-type]
+
+
 MALFORMED = "the node does not have the form that ai.onnx.Softmax:11 requires"
 
 
@@ -287,9 +291,10 @@ MALFORMED = "the node does not have the form that ai.onnx.Softmax:11 requires"
         (raising_step(IndexError("tuple index out of range")), MALFORMED),
         (raising_step(KeyError("b")), MALFORMED),
         (raising_step(ZeroDivisionError("division by zero")), MALFORMED),
+        (step_with_fractional_dimension, MALFORMED),
         (step_with_invalid_attribute, "'axis' of ai.onnx.Softmax:13 cannot hold 'last'"),
     ],
-    ids=["IndexError", "KeyError", "ZeroDivisionError", "invalid attribute"],
+    ids=["IndexError", "KeyError", "ZeroDivisionError", "fractional dimension", "invalid attribute"],
 )
 def test_raising_step_refuses_only_its_nodes(
     step: Callable[[Node, Rewriter], None], reason: str, monkeypatch: pytest.MonkeyPatch

@@ -81,8 +81,11 @@ ConstantKey = tuple[str, tuple[int, ...], Payload]
 def constant_key(tensor: Tensor) -> ConstantKey:
     """Return the key of a constant: constants with equal keys share one name.
 
-    Raises CannotConvert if the element type cannot represent the values.
+    Raises CannotConvert if the element type cannot represent the values, and TypeError if a dimension is not
+    an integer, as in an invalid node with a shape of type float.
     """
+    if not all(isinstance(size, int) for size in tensor.dims):
+        raise TypeError(f"{tensor.dims} are not dimensions")
     # Bytes instead of numbers, because 0.0 equals -0.0, and NaN differs from itself.
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
 
