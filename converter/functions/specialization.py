@@ -45,16 +45,22 @@ def build_function_versions(
     """Return the function versions to convert: every function in the order of the model, then the copies.
 
     `outer` are the calls from graphs, each with the position of the function. `survey` analyzes the function
-    at a position; its second argument, for messages, names a caller. Raise InvalidModel for recursion.
+    at a position; its second argument, for messages, names a caller. A function is not specialized if the
+    copies would have too many nodes. Raise InvalidModel for recursion.
     """
     base = [survey(index, "") for index in range(len(functions.protos))]
     copies: list[FunctionVersion] = []
+    copied_nodes = 0
     calls: dict[int, list[CallSite]] = defaultdict(list)
     for called, call in outer:
         calls[called].append(call)
     # Callers first, because the calls of a function are complete only when all callers are specialized.
     for index in _in_call_order(functions, base):
         groups = _groups_of_calls(functions, index, calls[index], splits.get(index, frozenset()))
+        added_nodes = (len(groups) - 1) * len(functions.protos[index].node)
+        if copied_nodes + added_nodes > functions.max_inferred_nodes:
+            groups, added_nodes = [calls[index]], 0
+        copied_nodes += added_nodes
         bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
         base[index] = bodies[0]
         copies += bodies[1:]

@@ -17,10 +17,13 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.execution import build
 
+from opshift.analysis.infer import infer
+from opshift.checker.check import check
 from opshift.converter.convert import convert, plan_version, plan_with
 from opshift.converter.options import Options
 from opshift.converter.report import Report
 from opshift.inference.shared_facts import SharedFacts
+from opshift.model.errors import OpshiftError
 
 X = np.ones((1, 4, 8), np.float32)
 SMALL, LARGE = 1_000, 4_000
@@ -198,6 +201,107 @@ def test_memory_for_training_with_subgraphs_is_linear() -> None:
     peak(10)
     few, many = peak(SMALL // 10), peak(LARGE // 10)
     assert many < few * (LARGE / SMALL) * SLACK
+
+
+def differing_calls(count: int) -> onnx.ModelProto:
+    """Return a model with `count` calls, all with other attributes, of a function with `count` nodes."""
+    calls = [node("f", ["x"], [f"y{i}"], domain="local", axis=i) for i in range(count)]
+    model = build(calls, {"x": X}, ["y0"], 9)
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    del model.graph.input[0].type.tensor_type.shape.dim[:]
+    body = [node("Relu", [f"v{i}" if i else "a"], [f"v{i + 1}"]) for i in range(count)]
+    body.append(node("Softmax", [f"v{count}"], ["b"]))
+    attribute = body[-1].attribute.add(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT)
+    function = helper.make_function("local", "f", ["a"], ["b"], body, [helper.make_opsetid("", 9)])
+    function.attribute.append(attribute.ref_attr_name)
+    model.functions.append(function)
+    return model
+
+
+def chain_in_function(count: int) -> onnx.ModelProto:
+    """Return a model with a call of a function, which has a chain of values of unknown rank."""
+    model = differing_calls(count)
+    del model.graph.node[1:]
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+def shared_constant(op_type: str, count: int) -> onnx.ModelProto:
+    """Return a model with nodes that all read the same integers, as many as there are nodes."""
+    attributes = {"to": TensorProto.INT32} if op_type == "Cast" else {}
+    inputs = ["w"] if op_type == "Cast" else ["x", "w"]
+    nodes = [node(op_type, inputs, [f"v{i}"], **attributes) for i in range(count)]
+    model = build(nodes, {"x": X}, ["v0"], 13)
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(count, np.int64), "w"))
+    return model
+
+
+def captured_values(count: int) -> onnx.ModelProto:
+    """Return nested branches, the last of which reads many values of the main graph."""
+    depth = count // 200
+    nodes = [node("Relu", [f"v{i}"], [f"w{i}"]) for i in range(count)]
+    body = helper.make_graph(nodes, "b", [], [helper.make_empty_tensor_value_info("w0")])
+    for _ in range(depth):
+        outer = node("If", ["yes"], ["w0"], then_branch=body, else_branch=body.__class__(name="e"))
+        body = helper.make_graph([outer], "b", [], [helper.make_empty_tensor_value_info("w0")])
+    model = build(list(body.node), {"x": X, "yes": np.array(True)}, ["w0"], 13)
+    model.graph.input.extend(
+        helper.make_tensor_value_info(f"v{i}", TensorProto.FLOAT, None) for i in range(count)
+    )
+    return model
+
+
+def plan_older(model: onnx.ModelProto) -> object:
+    return plan_version(model, 10, allow=["approximate"])
+
+
+def shared_sequence(op_type: str, count: int) -> onnx.ModelProto:
+    """Return a model with nodes that all read one sequence, which has as many tensors as there are nodes."""
+    inputs = ["s", "i"] if op_type == "SequenceAt" else ["s"]
+    attributes = {} if op_type == "SequenceAt" else {"axis": 0}
+    nodes = [node("SequenceConstruct", ["x"] * count, ["s"])]
+    nodes += [node(op_type, inputs, [f"v{i}"], **attributes) for i in range(count)]
+    return build(nodes, {"x": X, "i": np.array(0)}, ["v0"], 12)
+
+
+LISTS: list[tuple[str, Callable[[int], onnx.ModelProto], Callable[[onnx.ModelProto], object]]] = [
+    ("calls that differ", differing_calls, lambda model: plan_version(model, 13)),
+    ("calls that differ in runs", differing_calls, infer),
+    ("chain of unknown ranks in a function", chain_in_function, lambda model: plan_version(model, 13)),
+    ("casts of a list", lambda count: shared_constant("Cast", count), check),
+    ("shapes in a list", lambda count: shared_constant("Expand", count), check),
+    ("values that nested branches capture", captured_values, check),
+    ("elements of a sequence", lambda count: shared_sequence("SequenceAt", count), plan_older),
+    ("joins of a sequence", lambda count: shared_sequence("ConcatFromSequence", count), plan_older),
+]
+"""Models with two long lists, and calls whose work might be proportional to the product of the lengths."""
+
+
+@pytest.mark.parametrize(("make", "action"), [row[1:] for row in LISTS], ids=[row[0] for row in LISTS])
+def test_work_for_two_long_lists_is_linear(
+    make: Callable[[int], onnx.ModelProto],
+    action: Callable[[onnx.ModelProto], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("opshift.inference.function_scope.MIN_INFERRED_NODES", 0)
+    monkeypatch.setattr("opshift.runtimes.called_functions.MIN_CALLED_NODES", 0)
+    monkeypatch.setattr("opshift.inference.facts.MAX_EVALUATED_ELEMENTS", LARGE)
+    monkeypatch.setattr("opshift.converter.internal_types.sequence_pass.MAX_WORK", LARGE)
+
+    def count(length: int) -> int:
+        model = make(length)
+        return count_calls(lambda: _result_or_error(action, model))
+
+    _result_or_error(action, make(10))
+    few, many = count(SMALL // 2), count(LARGE // 2)
+    assert many < few * (LARGE / SMALL) * SLACK
+
+
+def _result_or_error(action: Callable[[onnx.ModelProto], object], model: onnx.ModelProto) -> object:
+    try:
+        return action(model)
+    except OpshiftError as error:
+        return error
 
 
 def test_kept_nodes_cost_few_calls() -> None:

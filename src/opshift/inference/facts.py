@@ -104,8 +104,11 @@ def questions_after(
             yield FactQuestion(facts, name, asked)
 
 
-MAX_EVALUATED_ELEMENTS = 1 << 20
-"""Maximum total number of elements of large evaluated values of a model; bounds time and memory."""
+MAX_EVALUATED_ELEMENTS = 1 << 21
+"""Maximum total number of elements of large values of a model that rules of the evaluator read or return.
+
+It bounds time and memory.
+"""
 
 
 class Evaluation:

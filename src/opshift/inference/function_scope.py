@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, islice
 from typing import Self
@@ -38,6 +38,7 @@ class FunctionTable:
 
     Attributes:
         evaluation: `Evaluation` that answers queries for facts; all scopes of the model share it.
+        max_inferred_nodes: maximum number of nodes in the function bodies that are inferred for single calls.
         nested_calls: counter of the nested calls through which a fact is being propagated.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
@@ -55,12 +56,15 @@ class FunctionTable:
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self.nested_calls = NestedCalls()
         self._inferences = 0
+        self._inferred_nodes = 0
         nodes = len(model.graph.node) + sum(len(each.node) for each in self.protos)
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
+        self.max_inferred_nodes = MIN_INFERRED_NODES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
         self.evaluation.named_values = values_named_in_attributes(model)
         self.undefined_operators: dict[str, set[str]] = {}
         self._copies: set[tuple[str, str]] = set()
+        self._copy_numbers: dict[tuple[str, str], Iterator[int]] = {}
         for index, each in enumerate(self.protos):
             if self._index.setdefault(function_id(each), index) != index:
                 reason = f"function {function_label(each)} is defined twice"
@@ -122,13 +126,15 @@ class FunctionTable:
         """Choose and reserve a name that no operator or function of the domain has, for a function copy."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
-        used = {each.name for each in self._index if each.domain == domain}
-        used |= self.undefined_operators.get(domain, set())
-        names = (f"{function.name}_{number}" for number in count(2))
+        used = self.undefined_operators.get(domain, ())
+        # Continue after the number of the last copy: trying all numbers again takes quadratic time.
+        numbers = self._copy_numbers.setdefault((domain, function.name), count(2))
+        names = (f"{function.name}_{number}" for number in numbers)
         name = next(
             each
             for each in names
             if each not in used
+            and (domain, each) not in self._names
             and (domain, each) not in self._copies
             and not self._registry.operator(each, domain)
         )
@@ -138,6 +144,7 @@ class FunctionTable:
     def start_round(self) -> None:
         """Prepare to plan again: forget names of copies, scopes by call and counts; keep scopes by facts."""
         self._copies.clear()
+        self._copy_numbers.clear()
         self._scopes_by_call.clear()
         self._inferences = 0
 
@@ -207,12 +214,20 @@ class FunctionTable:
     def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope | None:
         """Return the scope of a function for one call; `None` after too many inferences."""
         self._inferences += 1
-        return None if self._inferences > self._max_inferences else self.scope_of_call(index, proto, scope)
+        if self._inferences > self._max_inferences:
+            return None
+        if self._inferred_nodes > self.max_inferred_nodes:
+            return self._scopes_by_call.get((scope, _first_output(proto)))
+        count = len(self._scopes_by_facts)
+        found = self.scope_of_call(index, proto, scope)
+        if len(self._scopes_by_facts) > count:
+            self._inferred_nodes += len(self.protos[index].node)
+        return found
 
     def scope_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
         # Value names are unique in a graph, so the name of an output identifies the call.
-        name = next(filter(None, proto.output), "")
+        name = _first_output(proto)
         if name and (scope, name) in self._scopes_by_call:
             return self._scopes_by_call[scope, name]
         call = CallSite(Node.from_proto(proto), proto, scope)
@@ -324,6 +339,10 @@ class CallScope(Scope):
         return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
 
 
+def _first_output(proto: NodeProto) -> str:
+    return next(filter(None, proto.output), "")
+
+
 def _constant_of_call(scope: InferenceScope, name: str) -> Tensor | None:
     return scope.constant(name)
 
@@ -332,4 +351,10 @@ MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4
 """Maximum number of inferences of function bodies: the first number, plus the second for each node.
 
 The limit is needed because nested calls can multiply the inferences at each level.
+"""
+
+MIN_INFERRED_NODES = 20_000
+"""Maximum number of nodes in these function bodies, plus `INFERENCES_PER_NODE` for each node of the model.
+
+The limit is needed because each of many calls may pass other facts to a function with many nodes.
 """

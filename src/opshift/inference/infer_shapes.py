@@ -15,6 +15,12 @@ from opshift.model.types import MAX_RANK, Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.shapes.shape_context import ShapeContext, list_length
 
+MAX_LISTED_SIZES = 4 * MAX_RANK
+"""Maximum length of a constant that shape rules read, except for nodes with more outputs (such as Split).
+
+Shapes, axes and pads are shorter. Many nodes may share a longer list, and each of them would read it.
+"""
+
 
 def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[Shape]:
     """Infer the output shapes of a node by its shape rule, with symbols for sizes known only at run time."""
@@ -179,7 +185,7 @@ class _Context(ShapeContext):
         self.constants.add(position)
         name = self.node.input(position)
         found = self._scope.elements(name) if name else None
-        if found is None:
+        if found is None or len(found.values) > max(MAX_LISTED_SIZES, self.output_count):
             return None
         if any(map(is_symbol, found.values)):
             self.has_symbols = True

@@ -26,8 +26,8 @@ _Dependency = tuple[int, NodeRecord | None, OperatorInfo | None, str, Sequence[s
 """Node to infer, or chain of values that all have the fact of the value at its start (see `Link`).
 
 For a node: position, record, operator, name of an output, and inputs that determine the fact. For a chain:
-position of the first node, `None` twice, value at the start, and linked values, the last one first. It is a
-plain tuple, because one is created for each visited node.
+position of the first node, `None` twice, an empty name, and the chain (see `_record_chain`). It is a plain
+tuple, because one is created for each visited node.
 """
 
 _position = itemgetter(0)
@@ -91,7 +91,7 @@ class Propagation(Answers[FactT]):
             if link is not None and link < len(inputs):
                 if inputs[link] not in self._known:
                     return False
-                self._record_linked((name,), inputs[link], scope)
+                self._record_chain([name, inputs[link]], scope)
                 return True
         info = self._operator_info(record, scope)
         fact = info.shortcut(scope, name) if info.shortcut else None
@@ -108,13 +108,14 @@ class Propagation(Answers[FactT]):
         """Find the fact about a value; yield questions about other kinds or scopes to answer first."""
         dependencies = yield from self._dependencies(name, scope)
         dependencies.sort(key=_position)
-        for _, record, info, start, names in dependencies:
+        for _, record, info, output, names in dependencies:
             number = 0
             while True:  # inlines `answered`, because a call for each node is slow
                 try:
                     if record is None or info is None:
-                        self._record_linked(names, start, scope)
-                    elif start not in self._known:
+                        assert isinstance(names, list)
+                        self._record_chain(names, scope)
+                    elif output not in self._known:
                         self._infer_record(record, info, names, scope)
                     break
                 except Unanswered as error:
@@ -158,20 +159,19 @@ class Propagation(Answers[FactT]):
                 found.append((position, record, info, name, asked))
                 break
             if linked:
-                found += self._unfinished_chain(linked, name, scope)
+                found += self._unfinished_chain([*linked, name], scope)
         return found
 
     def _trusted_claims(self, scope: InferenceScope) -> Container[str]:
         """Return the names of the values whose claims make inference unnecessary."""
         return scope.declared_positions if self._kind.trusts_claims else ()
 
-    def _unfinished_chain(
-        self, linked: Sequence[str], start: str, scope: InferenceScope
-    ) -> Iterable[_Dependency]:
+    def _unfinished_chain(self, chain: list[str], scope: InferenceScope) -> Iterable[_Dependency]:
         """Record a known fact about the start for all linked values; otherwise return the chain."""
+        *linked, start = chain
         if self._known.get(start) is None:
-            return [(scope.producing_records[linked[-1]][0], None, None, start, linked)]
-        self._record_linked(linked, start, scope)
+            return [(scope.producing_records[linked[-1]][0], None, None, "", chain)]
+        self._record_chain(chain, scope)
         return ()
 
     def _take_shortcut(
@@ -183,16 +183,20 @@ class Propagation(Answers[FactT]):
             self._known[name] = fact
         return fact is not None
 
-    def _record_linked(self, linked: Sequence[str], start: str, scope: InferenceScope) -> None:
-        """Record the fact about the start of a chain for all linked values; if unknown, infer each value."""
+    def _record_chain(self, chain: list[str], scope: InferenceScope) -> None:
+        """Record the fact about the start of a chain for all linked values; if unknown, infer each value.
+
+        The last element of `chain` is the start, the others are the linked values, the last one first.
+        """
         known, kind = self._known, self._kind
-        fact = known.get(start)
-        # No claim to merge: all values get the fact. Values with trusted claims are in no chain.
+        fact = known.get(chain[-1])
+        # If claims are trusted, no value with a claim is in a chain.
         if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
-            for name in linked:
+            for name in chain:
                 known[name] = fact
             return
-        for name in reversed(linked):
+        while len(chain) > 1:
+            name = chain[-2]
             if fact is None:
                 record = scope.producing_records[name]
                 inputs = record[3]
@@ -201,6 +205,8 @@ class Propagation(Answers[FactT]):
             else:
                 self._record_facts((name,), (fact,), scope)
             fact = known[name]
+            # If the next inference raises `Unanswered`, the repeated call starts from this value.
+            chain.pop()
 
     def _infer_record(
         self, record: NodeRecord, info: OperatorInfo, asked: Sequence[str], scope: InferenceScope
@@ -246,7 +252,11 @@ class Propagation(Answers[FactT]):
         elif name in scope.defined_names or name in scope.added_constants:
             self._known[name] = self._kind.declared(scope, name)
         else:
-            self._known[name] = self._kind.query(scope.parent, name) if scope.parent else None
+            # One question to the scope that defines the value, not one to each enclosing scope.
+            owner = scope.parent
+            while owner is not None and not owner.is_local(name):
+                owner = owner.parent
+            self._known[name] = self._kind.query(owner, name) if owner else None
 
     def _operator_info(self, record: NodeRecord, scope: InferenceScope) -> OperatorInfo:
         _, domain, op_type, _, _ = record

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.inference.call_facts import MAX_CALL_DEPTH
@@ -20,7 +20,6 @@ from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.graphs import (
     ContainerProto,
     add_values,
-    count_model_nodes,
     graphs_of,
     initializer_inputs,
     is_graph,
@@ -42,6 +41,7 @@ from opshift.model.tensors import can_pack_tensor, write_tensor
 from opshift.model.types import InputFacts, declared_dims, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+from opshift.runtimes.called_functions import NODES_PER_GRAPH, CalledFunction, FunctionCall, max_inlined_nodes
 from opshift.runtimes.constant_values import ConstantValues, Unfolded
 from opshift.runtimes.node_group import NodeGroup, group_nodes
 from opshift.runtimes.value_origins import ValueOrigins
@@ -62,12 +62,6 @@ OPSET_18_BODIES: Final = frozenset(
 
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
 """Attributes for output types of Cast, random and quantizing operators; declared types must equal these."""
-
-MIN_CALLED_NODES, CALLED_NODES_PER_NODE = 100_000, 8
-"""Maximum number of nodes after inlining: the first number, plus the second for each node of the model.
-
-The nodes multiply if calls pass different facts to large functions, or if functions make several calls.
-"""
 
 
 class ModelNode:
@@ -277,25 +271,6 @@ def constant_of(node: NodeProto) -> TensorProto | None:
     return next((each.t for each in node.attribute if each.name == "value"), None)
 
 
-class FunctionCall(NamedTuple):
-    """Call of a local function."""
-
-    place: str
-    domain: str
-    """Canonical domain of the called function."""
-    output_count: int
-    """Number of outputs of the node, including omitted outputs before the last present output."""
-    function_output_count: int
-
-
-class CalledFunction(NamedTuple):
-    """Scope of a call of a local function, outputs of the call, and scope of the function."""
-
-    scope: Scope
-    outputs: tuple[str, ...]
-    body: Scope
-
-
 class ModelNodes:
     """The nodes of a model.
 
@@ -341,7 +316,8 @@ class ModelNodes:
         self.nodes: list[ModelNode] = []
         self.calls: defaultdict[str, list[FunctionCall]] = defaultdict(list)
         self.unimported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        self._model = model
+        self._max_nodes = max_inlined_nodes(model)
+        self._inlined_nodes = 0
         self._registry = registry
         self._functions = FunctionTable(model, registry)
         self._constants = ConstantValues(has_defaults=has_defaults)
@@ -463,12 +439,13 @@ class ModelNodes:
         if scope in self._visited:
             return
         self._visited.add(scope)
-        if depth > MAX_CALL_DEPTH or (len(self.nodes) > MIN_CALLED_NODES and len(self.nodes) > self._max_nodes):
+        if depth and (depth > MAX_CALL_DEPTH or self._inlined_nodes > self._max_nodes):
             reason = f"calls of functions are nested more than {MAX_CALL_DEPTH} deep, or have too many nodes"
             raise InvalidModel(reason, place=path, remedy="inline the functions")
         for each in survey(scope, path, _status, keeps_records=True).walk():
             if depth == 0:
                 self.graphs.append((each.path, each.scope.container))
+            self._inlined_nodes += len(each.candidates) + NODES_PER_GRAPH
             for record in each.candidates:
                 proto = each.scope.proto_of(record)
                 place = node_place(each.path, proto)
@@ -491,10 +468,6 @@ class ModelNodes:
                     body = self._functions.scope_of_call(call[0], proto, each.scope)
                     self._called.append(CalledFunction(each.scope, tuple(filter(None, proto.output)), body))
                     self._add(body, f"{place}, function {label}", depth + 1)
-
-    @cached_property
-    def _max_nodes(self) -> int:
-        return MIN_CALLED_NODES + CALLED_NODES_PER_NODE * count_model_nodes(self._model)
 
     def _add_unimported(self, domain: str, op_type: str, place: str) -> None:
         domain = canonical_domain(domain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from math import prod
 
 from opshift.inference.constants import INTEGER_RANGES
@@ -183,9 +184,7 @@ def split(node: EvaluatedNode) -> Outputs:
     if len(lengths) != count or min(lengths) < 0 or sum(lengths) != size:
         raise UnknownValue
     node.require_size(data.dims)
-    ends = (
-        [sum(lengths[: position + 1]) for position in range(count)] if count <= len(data.values) + 64 else []
-    )
+    ends = accumulate(lengths) if count <= len(data.values) + 64 else ()
     return [moves.take(data, axis, range(end - part, end)) for end, part in zip(ends, lengths, strict=False)]
 
 

@@ -44,6 +44,9 @@ EVALUATED = {op_type: module for module, op_types in MODULES.items() for op_type
 SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
 """Positions of the inputs whose elements a rule reads, by operator; a missing operator reads all inputs."""
 
+SHARING = frozenset({"Flatten", "Identity", "Shape", "Size", "Squeeze", "Unsqueeze"})
+"""Operators with rules that do not read large inputs: the outputs share the elements of the first input."""
+
 _RULES: dict[str, Rule] = {}
 
 
@@ -120,6 +123,11 @@ class EvaluatedNode:
         if count > SMALL_SIZE and not self.scope.evaluation.spend(count):
             raise UnknownValue
 
+    def count_large_inputs(self) -> int:
+        """Return the number of elements of all inputs with more than `SMALL_SIZE` elements."""
+        counts = (len(each.values) for each in self.inputs if each is not None)
+        return sum(each for each in counts if each > SMALL_SIZE)
+
     def reshaped(self, elements: Elements, dims: Dims) -> Elements:
         """Return the elements with the shape `dims`; raise `UnknownValue` if they do not fit the shape."""
         if prod(dims) != len(elements.values) or min(dims, default=0) < 0 or len(dims) > MAX_RANK:
@@ -157,6 +165,8 @@ def evaluate(node: EvaluatedNode) -> Outputs:
     if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
         return ()
     op_type = node.node.op_type
+    if op_type not in SHARING and not node.scope.evaluation.spend(node.count_large_inputs()):
+        return ()
     if op_type not in _RULES:
         import_module(f"opshift.inference.evaluator.{EVALUATED[op_type]}")
     try:

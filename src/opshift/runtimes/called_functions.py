@@ -1,0 +1,43 @@
+"""Calls of local functions, and the number of nodes that inlining them may give."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opshift.inference.scope import Scope
+from opshift.model.graphs import count_model_nodes
+from opshift.model.messages import ModelProto
+
+MIN_CALLED_NODES, CALLED_NODES_PER_NODE = 50_000, 8
+"""Maximum number of nodes after inlining: the first number, plus the second for each node of the model.
+
+The nodes multiply if calls pass different facts to large functions, or if functions make several calls.
+"""
+
+
+NODES_PER_GRAPH = 4
+"""Number of nodes that count for each graph: its scope takes as much time as a few nodes."""
+
+
+class FunctionCall(NamedTuple):
+    """Call of a local function."""
+
+    place: str
+    domain: str
+    """Canonical domain of the called function."""
+    output_count: int
+    """Number of outputs of the node, including omitted outputs before the last present output."""
+    function_output_count: int
+
+
+class CalledFunction(NamedTuple):
+    """Scope of a call of a local function, outputs of the call, and scope of the function."""
+
+    scope: Scope
+    outputs: tuple[str, ...]
+    body: Scope
+
+
+def max_inlined_nodes(model: ModelProto) -> int:
+    """Return the maximum number of nodes of a model after inlining; see `MIN_CALLED_NODES`."""
+    return MIN_CALLED_NODES + CALLED_NODES_PER_NODE * (count_model_nodes(model) if model.functions else 0)
