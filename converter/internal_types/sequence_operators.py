@@ -157,7 +157,7 @@ def select(proto: NodeProto, out: SequencePass) -> None:
         select_from_stack(proto, out.stacks[node.inputs[0]], out)
         return
     tensors = out.tensors(node.inputs[0])
-    if out.scope.constant(node.inputs[1]) is None and _have_equal_shapes(tensors, out):
+    if out.scope.constant(node.inputs[1]) is None and out.have_equal_shapes(tensors):
         stack = Stack(out.stack_once(tensors), out.scope.shape(tensors[0]))
         select_from_stack(proto, stack, out)
     else:
@@ -195,6 +195,7 @@ def concatenate(proto: NodeProto, out: SequencePass) -> None:
     if not tensors:
         reason = f"sequence {node.inputs[0]!r} is empty and has no concatenation"
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)
+    out.context.spend(len(tensors))
     if node.attribute("new_axis", 0):
         out.stack(tensors, axis, node.outputs, proto)
     else:
@@ -261,9 +262,3 @@ def _require_constant(name: str, meaning: str, out: SequencePass) -> Tensor:
         reason = f"{name!r}, {meaning}, is of type {found.element_type}"
         raise CannotConvert(reason, "node.invalid", remedy=INVALID)
     return found
-
-
-def _have_equal_shapes(tensors: Tensors, out: SequencePass) -> bool:
-    """Return whether all shapes are known and equal."""
-    shapes = {out.scope.shape(tensor) for tensor in tensors}
-    return len(shapes) == 1 and all(shape is not None and None not in shape for shape in shapes)

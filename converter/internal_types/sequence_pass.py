@@ -65,7 +65,7 @@ class Context:
         fresh_names: generator of new names.
         max_added: maximum number of nodes to add to the model.
         added: number of nodes added so far.
-        work: total length of the sequences, and cost of the iterations, so far.
+        work: total length of the sequences, also of those that nodes join, and cost of the iterations.
         sequence_count: number of sequences so far.
         unknown_shapes: finder of the causes of unknown shapes, for remedies.
     """
@@ -80,7 +80,7 @@ class Context:
     unknown_shapes: UnknownShapes = field(default_factory=partial(UnknownShapes, ""))
 
     def spend(self, length: int) -> None:
-        """Add the length of a sequence or the cost of an iteration to `work`; refuse to exceed `MAX_WORK`."""
+        """Add a number of steps to `work`; refuse to exceed `MAX_WORK`."""
         self.work += length
         if self.work > MAX_WORK:
             reason = f"replacing the sequences and unrolling their loops needs more than {MAX_WORK:,} steps"
@@ -126,6 +126,7 @@ class SequencePass:
         self._path = path
         self._is_inlined = is_inlined
         self._stacks_of_tensors: dict[Tensors, str] = {}
+        self._equal_shapes: dict[Tensors, bool] = {}
         scope.defined_names.update(chain.from_iterable(node.output for node in scope.container.node))
         own = scope.defined_names
         self.sequences: dict[str, Tensors] = {}
@@ -263,6 +264,14 @@ class SequencePass:
         if tensors not in self._stacks_of_tensors:
             self._stacks_of_tensors[tensors] = self.stack(tensors, 0)
         return self._stacks_of_tensors[tensors]
+
+    def have_equal_shapes(self, tensors: Tensors) -> bool:
+        """Return whether all shapes are known and equal; many nodes may ask this about one sequence."""
+        if tensors not in self._equal_shapes:
+            shapes = {self.scope.shape(tensor) for tensor in tensors}
+            is_known = all(shape is not None and None not in shape for shape in shapes)
+            self._equal_shapes[tensors] = len(shapes) == 1 and is_known
+        return self._equal_shapes[tensors]
 
     def constant(self, tensor: Tensor, name: str = "") -> str:
         """Add a Constant node and return the name of its output."""
