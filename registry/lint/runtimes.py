@@ -79,10 +79,18 @@ def runtime_note(subject: TreeRuntime) -> Iterator[LintProblem]:
             if not is_internal and not _exists(text, subject, with_version=key == "wrong"):
                 noun = "an operator version" if key == "wrong" else "an operator"
                 yield LintProblem(f"{text} is not {noun} of a domain in `opsets`", (key, text))
-    lists = {"needs_names": runtime.needs_names, "refuses_sizes_after": runtime.refuses_sizes_after}
+    lists = {
+        "folds": runtime.folds,
+        "needs_names": runtime.needs_names,
+        "refuses_sizes_after": runtime.refuses_sizes_after,
+        "unfolded": runtime.unfolded,
+        "unsized": runtime.unsized,
+    }
     for key, names in lists.items():
         for position, text in enumerate(names):
-            if not _exists(text, subject, with_version=False):
+            is_domain = key == "folds" and text in runtime.opsets
+            has_version = key == "unsized" and ":" in text
+            if not is_domain and not _exists(text, subject, with_version=has_version):
                 yield LintProblem(f"{text} is not an operator of a domain in `opsets`", (key, position))
 
 
@@ -156,7 +164,10 @@ def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple
         computed = {name for node in inner for name in node.outputs}
         fused = [node for text in each.fused for node in pattern_nodes(text)]
         read = {name for node in (*nodes, *fused) for name in node.inputs} - computed
-        for names, known in ((each.shared, computed), ((*each.scalars, *each.ranks, *each.types), read)):
+        for names, known in (
+            ((*each.shared, *each.outputs, *each.kept), computed),
+            ((*each.scalars, *each.ranks, *each.types), read),
+        ):
             for unknown in (name for name in names if name not in known):
                 yield f"pattern {each.nodes!r} has no value {unknown!r}", nearest(unknown, sorted(known))
 

@@ -47,7 +47,7 @@ class PatternSearch:
         self._ranks = pattern.ranks
         self._types = pattern.types
         self._shared = pattern.shared
-        self._outputs = pattern.outputs
+        self._outputs, self._kept = pattern.outputs, pattern.kept
         self._attributes = pattern.attributes
         self._scalars = pattern.scalars
         self._vectors = pattern.vectors
@@ -255,12 +255,16 @@ class PatternSearch:
         return None
 
     def _is_inner(self, value: str, name: str) -> bool:
-        """Return whether an optimizer may remove a value: it varies, and only the pattern needs it."""
+        """Return whether a pattern may contain a value: it varies, and nodes outside need it as described."""
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
-        is_kept = self._constants.is_output(scope, value) and name not in self._outputs
-        is_kept |= has_other_readers and name not in self._shared
-        return not is_kept and not self._constants.contain(scope, value)
+        is_output = self._constants.is_output(scope, value)
+        if name in self._kept:
+            is_inner = is_output or has_other_readers
+        else:
+            is_inner = name in self._outputs or not is_output
+            is_inner &= name in self._shared or not has_other_readers
+        return is_inner and not self._constants.contain(scope, value)
 
 
 @cache

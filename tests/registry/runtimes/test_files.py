@@ -291,6 +291,22 @@ def test_refuses_a_file_of_another_format(tmp_path: Path, old: str, new: str, re
         ),
         pytest.param(
             "provider",
+            "folds: [ai.onnx, ai.onnx.Add, ai.onnx.Ad]\nprovider",
+            "runtime.note",
+            "ai.onnx.Ad is not an operator of a domain in `opsets`",
+            3,
+            id="constants of an unknown operator",
+        ),
+        pytest.param(
+            "provider",
+            "unsized: [ai.onnx.Add, 'ai.onnx.Add:14', 'ai.onnx.Add:2']\nprovider",
+            "runtime.note",
+            "ai.onnx.Add:2 is not an operator of a domain in `opsets`",
+            3,
+            id="unknown sizes of an unknown version",
+        ),
+        pytest.param(
+            "provider",
             "needs_names: [Add]\nprovider",
             "runtime.note",
             "Add is not an operator of a domain in `opsets`",
