@@ -252,9 +252,9 @@ def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
 
 def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str:
     """Repeat each value of `name`, one per group, for every channel of the group."""
-    size = out.known_dimension(name, 0)
-    if size not in (None, groups):
-        reason = f"{name!r} has {size} elements, not one for each of the {groups} groups"
+    count = out.known_dimension(name, 0)
+    if count not in (None, groups):
+        reason = f"{name!r} has {count} elements, not one for each of the {groups} groups"
         remedy = "if it has one for each channel, run `opshift doctor --fix`, which sets opset 21"
         raise CannotConvert(reason, "node.invalid", remedy=remedy)
     tensor, channels = out.constant_value(name), out.known_dimension(data, 1)
