@@ -84,7 +84,8 @@ def test_interrupt_while_starting(moment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "start"), [(["resolve", "Relu", "--opset", "17"], "ai.onnx.Relu:14\n"), (["--help"], "Usage: opshift")]
+    ("arguments", "start"),
+    [(["resolve", "Relu", "--opset", "17"], "ai.onnx.Relu:14\n"), (["--help"], "Usage: opshift")],
 )
 def test_commands_collect_garbage_but_not_their_modules(arguments: list[str], start: str) -> None:
     report = "print(gc.isenabled(), gc.get_freeze_count() > 10_000)"

@@ -18,6 +18,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.execution import build
 
 from opshift.analysis.infer import infer
+from opshift.analysis.runs import runs
 from opshift.checker.check import check
 from opshift.converter.convert import convert, plan_version, plan_with
 from opshift.converter.options import Options
@@ -264,6 +265,11 @@ def shared_sequence(op_type: str, count: int) -> onnx.ModelProto:
     return build(nodes, {"x": X, "i": np.array(0)}, ["v0"], 12)
 
 
+def neutral_chain(count: int) -> onnx.ModelProto:
+    """Return a model with a chain of nodes that optimizers remove."""
+    return chain(lambda i, a, b: [node("Dropout", [a], [b])], count, 12)
+
+
 LISTS: list[tuple[str, Callable[[int], onnx.ModelProto], Callable[[onnx.ModelProto], object]]] = [
     ("calls that differ", differing_calls, lambda model: plan_version(model, 13)),
     ("calls that differ in runs", differing_calls, infer),
@@ -271,6 +277,7 @@ LISTS: list[tuple[str, Callable[[int], onnx.ModelProto], Callable[[onnx.ModelPro
     ("casts of a list", lambda count: shared_constant("Cast", count), check),
     ("shapes in a list", lambda count: shared_constant("Expand", count), check),
     ("values that nested branches capture", captured_values, check),
+    ("nodes that optimizers remove", neutral_chain, lambda model: runs(model, "onnxruntime-1.20.1")),
     ("elements of a sequence", lambda count: shared_sequence("SequenceAt", count), plan_older),
     ("joins of a sequence", lambda count: shared_sequence("ConcatFromSequence", count), plan_older),
 ]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import helper
 
+from opshift.model.element_types import NAME_BY_NUMBER
 from random_graphs.values import is_float, type_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ROUNDED_REDUCTIONS = ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean
 EXTREMES = ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin")
 """Operators without a definition of whether NaN is the largest or the smallest element."""
 
-NARROW_INTEGERS = (TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2)
+NARROW_INTEGERS = ("int4", "uint4", "int2", "uint2")
 """Types to which casts round floats, as ONNX's pages about these types define."""
 
 POSITION = 2
@@ -38,9 +39,9 @@ def has_reference_fault(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool
     It ignores `activations` of GRU and LSTM and `input_forget` of LSTM, computes OneHot by a product that is
     NaN for infinities, and truncates floats in casts to integers of 4 and 2 bits.
     """
-    if node.op_type == "Cast":
+    if node.op_type in ("Cast", "CastLike"):
         data = np.asarray(values.get(node.input[0], 0))
-        is_narrow = any(each.name == "to" and each.i in NARROW_INTEGERS for each in node.attribute)
+        is_narrow = _result_type(node, values) in NARROW_INTEGERS
         return is_narrow and is_float(type_of(data)) and bool((data != np.trunc(data)).any())
     if node.op_type == "OneHot":
         choices = np.asarray(values.get(node.input[ONE_HOT_VALUES], 0.0))
@@ -52,6 +53,13 @@ def has_reference_fault(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool
     return own is not None and any(
         each.decode().lower() != own[position % len(own)].lower() for position, each in enumerate(stated)
     )
+
+
+def _result_type(node: onnx.NodeProto, values: Mapping[str, Any]) -> str:
+    """Return the element type of the result of a Cast or CastLike."""
+    if node.op_type == "CastLike":
+        return type_of(np.asarray(values[node.input[1]]))
+    return NAME_BY_NUMBER[next(each.i for each in node.attribute if each.name == "to")]
 
 
 def is_invalid(node: onnx.NodeProto, values: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -11,6 +11,7 @@ from opshift.inference.symbols import is_symbol
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
+from opshift.model.operator_ids import OperatorId
 from opshift.runtimes.constant_values import Unfolded
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 
@@ -33,6 +34,7 @@ class ConstantFolding:
         self._domains = frozenset(self._runtime.folds)
         self._unfolded = frozenset(self._runtime.unfolded)
         self._unsized = frozenset(self._runtime.unsized)
+        self._kernels: dict[Hashable, bool | None] = {}
         self._found: WeakKeyDictionary[ModelNodes, Unfolded] = WeakKeyDictionary()
 
     def unfolded(self, model: ModelNodes) -> Unfolded:
@@ -52,20 +54,29 @@ class ConstantFolding:
     def _folds(self, node: ModelNode, model: ModelNodes) -> bool:
         """Return whether the optimizer computes a node with constant inputs."""
         operator, identity = f"{node.domain}.{node.node.op_type}", self._lookup.identity(node)
-        if self._domains.isdisjoint((node.domain, operator)) or not node.output_types <= BY_NAME.keys():
-            return False
         if operator in self._unfolded and not _is_quantized_later(node):
             return False
-        if not self._unsized.isdisjoint((operator, str(identity))) and not _has_declared_sizes(node):
+        is_unsized = self._unsized and not self._unsized.isdisjoint((operator, str(identity)))
+        if is_unsized and not _has_declared_sizes(node):
             return False
-        known = {name: each for name, each in node.types if each}
-        if self._runtime.find_kernel(identity, known, inserts_casts=False) is not None:
-            return True
+        key = operator, identity, node.types, node.output_types
+        if key not in self._kernels:
+            self._kernels[key] = self._computes(node, operator, identity)
+        has_kernel = self._kernels[key]
+        if has_kernel or has_kernel is None:
+            return bool(has_kernel)
         # without local functions, function bodies replace nodes after constant folding
         if not (self._runtime.folds_functions and model.has_functions and self._lookup.uses_body(node)):
             return False
         body = model.body(node)
         return not isinstance(body, CannotConvert) and all(self._folds(each, body) for each in body.nodes)
+
+    def _computes(self, node: ModelNode, operator: str, identity: OperatorId) -> bool | None:
+        """Return whether the optimizer has a kernel for a node; `None` if it never computes such nodes."""
+        if self._domains.isdisjoint((node.domain, operator)) or not node.output_types <= BY_NAME.keys():
+            return None
+        known = {name: each for name, each in node.types if each}
+        return self._runtime.find_kernel(identity, known, inserts_casts=False) is not None
 
 
 def _has_declared_sizes(node: ModelNode) -> bool:

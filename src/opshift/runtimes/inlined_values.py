@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from opshift.inference.facts import InferenceScope
 from opshift.inference.function_scope import CallScope
@@ -17,6 +18,12 @@ NEUTRAL: Final = ("Dropout", "Identity")
 
 MAX_CALLS: Final = 1_000
 """Maximum number of calls that a search for a source enters: nested calls may double them at each level."""
+
+
+# Keyed by scope, without a reference to it in the values. Without the cache, a chain of n neutral nodes would
+# take n * n steps.
+_SOURCES: WeakKeyDictionary[InferenceScope, dict[str, tuple[str, str]]] = WeakKeyDictionary()
+"""Name and operator of the sources that `source_of` found in the same scope, by name of the value."""
 
 
 class Source(NamedTuple):
@@ -42,9 +49,24 @@ def source_of(scope: InferenceScope, name: str) -> Source:
     is the value in the function, or, after `MAX_CALLS` calls, the result itself. Calls with equal facts share
     a scope, which knows only the first call.
     """
+    known, visited = _SOURCES.setdefault(scope, {}), list[str]()
+    found = _search_source(scope, name, known, visited)
+    if found.scope is scope:
+        known.update(dict.fromkeys(visited, (found.name, found.op_type)))
+    return found
+
+
+def _search_source(
+    scope: InferenceScope, name: str, known: Mapping[str, tuple[str, str]], visited: list[str]
+) -> Source:
+    """Search for the source of a value; append the values of its scope that have the same source."""
     calls: list[tuple[InferenceScope, Node]] = []
-    entered = 0
+    entered, start = 0, scope
     while name:
+        if scope is start and not calls:
+            if name in known:
+                return Source(scope, *known[name])
+            visited.append(name)
         record = scope.producing_records.get(name)
         if record is None:
             if (outer := _argument(scope, name, calls)) is None:

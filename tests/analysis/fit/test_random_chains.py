@@ -282,8 +282,10 @@ def test_the_reference_ignores_input_forget(input_forget: int) -> None:
     ],
 )
 def test_the_reference_truncates_narrow_integers(number: float, to: int, *, is_truncated: bool) -> None:
+    values = {"x": np.array([number]), "k": np.zeros(1, helper.tensor_dtype_to_np_dtype(to))}
     cast = helper.make_node("Cast", ["x"], ["y"], saturate=0, to=to)
-    assert has_reference_fault(cast, {"x": np.array([number])}) == is_truncated
+    cast_like = helper.make_node("CastLike", ["x", "k"], ["y"], saturate=0)
+    assert has_reference_fault(cast, values) == has_reference_fault(cast_like, values) == is_truncated
 
 
 @pytest.mark.parametrize(("kind", "invalid"), [(np.int32, True), (np.float32, False)])
