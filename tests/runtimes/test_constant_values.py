@@ -31,6 +31,8 @@ OWN_GELU = """
         ("c = local.F (d)", "r = Hardmax (a)", "", False),
         ("c = Hardmax (d)", "r = Neg (a)", "", False),
         ("c = Hardmax (k)", "r = Neg (a)", "", True),
+        ("h = Hardmax (k) c = local.F (h)", "o = Optional (a) r = OptionalGetElement (o)", "", True),
+        ("h = Hardmax (d) c = local.F (h)", "o = Optional (a) r = OptionalGetElement (o)", "", False),
     ],
 )
 def test_tells_constants_from_values_that_vary(

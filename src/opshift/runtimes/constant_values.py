@@ -189,6 +189,9 @@ def _about_producer(question: _Question, size_operators: Collection[str]) -> Ite
         if not _is_foldable(producer.operator):
             return None
         return _questions_about(producer.node, question, size_operators)
+    arguments = [*scope.arguments(name)]
+    if arguments:
+        return (question._replace(scope=outer, name=each) for outer, each in arguments)
     call = _foldable_call(scope, name)
     if call is None:
         return None
