@@ -11,7 +11,6 @@ import onnx
 import onnxruntime
 import yaml
 from onnx import TensorProto, helper, numpy_helper
-from onnx.inliner import inline_local_functions
 
 from comparison.differences import difference
 from comparison.native_types import with_native_types
@@ -108,9 +107,9 @@ def conflicting_node(model: onnx.ModelProto, feeds: Mapping[str, Any], tolerance
     """Return a node that both references run, with different outputs; empty without such a node.
 
     If one of them has no kernel for a float type, both run the node in float. A node that onnxruntime
-    does not run counts if onnx.reference is known to compute it wrongly. Nodes of local functions count, too.
+    does not run counts if onnx.reference is known to compute it wrongly.
     """
-    for single in _single_nodes(inline_local_functions(model), feeds):
+    for single in _single_nodes(model, feeds):
         results = _results(single.native, single.native_feeds)
         if len(results) < len(REFERENCES) and (floats := _in_float(single)):
             results = _results(*floats)
