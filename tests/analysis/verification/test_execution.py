@@ -35,12 +35,17 @@ CAST_FROM_STRING = model_of([node("Cast", ["x"], ["y"], to=FLOAT)], [("x", Tenso
 EXPAND_TO_DECLARED_SHAPE = model_of(
     [node("Expand", ["x", "s"], ["y"])], [("x", FLOAT, [1, 1]), ("s", INT64, [2])], ("y", FLOAT, [1, 1])
 )
+BATCH_OF_ONE = model_of(
+    [node("Squeeze", ["x", "axis"], ["s"]), node("Softmax", ["s"], ["y"])], [("x", FLOAT, ["N", "L"])], Y
+)
+BATCH_OF_ONE.graph.initializer.append(helper.make_tensor("axis", INT64, [1], [0]))
 INPUT_CASES = {
     "large images": (LARGE_POOL, "x", (1, 64, 64, 64)),
     "equal sizes": (MATMUL, "a", (3, 3)),
     "indices in range": (GATHER, "i", (2,)),
     "rank of an input": (TRANSPOSE, "x", (2, 3, 4)),
     "nonzero sizes": (EXPAND, "s", (2,)),
+    "several elements in a batch of 1": (BATCH_OF_ONE, "x", (1, 3)),
     "numeric strings": (CAST_FROM_STRING, "x", (2,)),
     "declared sizes": (EXPAND_TO_DECLARED_SHAPE, "s", (2,)),
 }

@@ -91,7 +91,7 @@ def _read_tensor(path: Path) -> Array:
     return np.array(values, dtype_of(tensor.element_type)).reshape(tensor.dims)
 
 
-MAX_CANDIDATES = 12
+MAX_CANDIDATES = 16
 """Maximum number of attempts with different shapes of the inputs."""
 
 
@@ -117,13 +117,17 @@ SIZE_PATTERNS = (
     SizePattern(2, 3, 1),
     SizePattern(2, 3, 0),
     SizePattern(3, 3, 0),
-    SizePattern(1, 1, 0),
+    SizePattern(1, 3, 1),
+    SizePattern(1, 3, 0),
     SizePattern(2, 8, 0),
+    SizePattern(2, 1, 0),
+    SizePattern(1, 1, 0),
     SizePattern(1, 64, 0),
     SizePattern(1, 224, 0),
 )
-"""Different sizes first; then equal sizes, for models that require equal sizes without declaring them; then
-larger sizes, for models with operators that reduce sizes, such as pooling."""
+"""Different sizes first; then equal sizes, for models that require equal sizes without declaring them; then a
+leading size of 1, for models of batch size 1; then larger sizes, for models with operators that reduce sizes,
+such as pooling. Other sizes of 1 come late, because they hide differences: Softmax of one element is 1."""
 
 CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 """Ranks to try for inputs without a declared rank."""
