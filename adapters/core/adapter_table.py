@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
+from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, path_of, run_file
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
 from opshift.registry.installed import installed_entry_points
@@ -200,10 +200,11 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
     Raises:
         UnusableAdapters: there is no file, or a file cannot be executed.
         DuplicateAdapter: two functions are registered for the same step.
+        UsageError: `path` is empty or not a path.
     """
+    source = path_of(path, "adapters")
     # Register the built-in adapters first, so that the error about a duplicate names the external file.
     adapter_table()
-    source = Path(path)
     files = sorted(source.glob("[!_]*.py")) if source.is_dir() else [source] if source.is_file() else []
     if not files:
         raise UnusableAdapters(

@@ -39,6 +39,7 @@ from opshift.converter.options import (
 )
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations, require_handling
 from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.extensions import path_of
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.stores.find_models import LIST, FoundModel, find_models
@@ -368,7 +369,7 @@ def _without_iterator(argument: Item) -> Item:
 
 def paths_of(paths: PathsLike | None) -> tuple[Path, ...]:
     """Return the paths in an argument: one path, several, or `None`."""
-    return tuple(map(Path, _as_paths(paths)))
+    return tuple(path_of(each, "opsets or adapters") for each in _as_paths(paths))
 
 
 def _as_paths(paths: PathsLike | None) -> Iterable[PathLike]:

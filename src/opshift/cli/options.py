@@ -49,6 +49,12 @@ def _plain_format(text: str) -> Format:
     return Format(text)
 
 
+def _adapters_path(text: str) -> Path:
+    if not text:  # `Path` reads an empty string as the current folder, whose files would be executed
+        raise typer.BadParameter("the path is empty.")
+    return Path(text)
+
+
 def run_adapters(paths: Iterable[Path]) -> None:
     """Run Python files with adapters; for a folder, run all Python files in it."""
     from opshift.adapters.core.adapter_table import load_adapters
@@ -129,6 +135,7 @@ AdaptersOption = Annotated[
         "--adapters",
         rich_help_panel=DEFINITIONS,
         metavar="PATH",
+        parser=_adapters_path,
         callback=_run_adapters_option,
         help="Run a Python file, or all Python files in a folder, with adapters for the definitions of "
         "--opsets. May be repeated.",

@@ -312,6 +312,18 @@ def test_reports_unusable_references(tmp_path: Path, name: str, code: str | None
         opshift.load_references(source)
 
 
+@pytest.mark.parametrize("load", [opshift.load_references, load_adapters])
+@pytest.mark.parametrize("source", ["", None, 3], ids=repr)
+def test_runs_no_files_for_an_invalid_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Any, source: Any
+) -> None:
+    (tmp_path / "broken.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="expected a path as ") as error:
+        load(source)
+    assert error.value.remedy
+
+
 def test_custom_library_must_exist(tmp_path: Path) -> None:
     model = _model(_scale())
     with pytest.raises(UsageError, match="does not exist"):

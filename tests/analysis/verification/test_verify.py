@@ -190,9 +190,22 @@ def test_selects_runtime_that_supports_model() -> None:
     [
         pytest.param({"runtime": "tensorrt"}, "unknown runtime 'tensorrt'", id="unknown runtime"),
         pytest.param({"samples": 0}, "cannot compare 0 samples", id="no samples"),
-        pytest.param({"seed": -1}, "the seed -1 is negative", id="negative seed"),
+        pytest.param({"samples": 1.5}, "cannot compare 1.5 samples", id="fractional samples"),
+        pytest.param({"samples": True}, "cannot compare True samples", id="samples as truth value"),
+        pytest.param({"seed": -1}, "the seed is -1", id="negative seed"),
+        pytest.param({"seed": "a"}, "the seed is 'a'", id="seed as text"),
+        pytest.param({"seed": 1.5}, "the seed is 1.5", id="fractional seed"),
         pytest.param({"tolerance": -1e-3}, "the tolerance is -0.001", id="negative tolerance"),
         pytest.param({"tolerance": float("nan")}, "the tolerance is nan", id="tolerance NaN"),
+        pytest.param({"tolerance": "a"}, "the tolerance is 'a'", id="tolerance as text"),
+        pytest.param({"tolerance": [1]}, r"the tolerance is \[1\]", id="tolerance as list"),
+        pytest.param({"folder": 3}, "expected a path as folder, got int", id="folder as number"),
+        pytest.param({"folder": ""}, "expected a path as folder, got an empty string", id="empty folder"),
+        pytest.param({"custom_ops": 3}, "expected a path as custom_ops, got int", id="library as number"),
+        pytest.param({"custom_ops": [""]}, "custom_ops, got an empty string", id="empty library"),
+        pytest.param({"custom_ops": "a.so"}, "a.so: this library of custom", id="one library"),
+        pytest.param({"inputs": 3}, "expected arrays by input name, or a path, as inputs", id="number"),
+        pytest.param({"inputs": [X]}, "as inputs, got list", id="list of arrays"),
         pytest.param({"inputs": {"z": X}}, "'z' is not an input", id="unknown input"),
         pytest.param(
             {"inputs": {"x": X.astype(np.float64)}}, "the type double instead of float", id="different type"
@@ -201,8 +214,15 @@ def test_selects_runtime_that_supports_model() -> None:
     ],
 )
 def test_refuses_wrong_arguments(options: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as error:
         verify(clip_model(), clip_model(), **options)
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize("whole", [2, np.int64(2)], ids=repr)
+def test_accepts_numbers_of_numpy(whole: Any) -> None:
+    found = verify(clip_model(), clip_model(), samples=whole, seed=whole, tolerance=np.float32(0.5))
+    assert (found.samples, found.seed) == (2, 2)
 
 
 @pytest.mark.parametrize("runtime", ["auto", "onnxruntime", "reference"])

@@ -233,6 +233,15 @@ def test_reports_missing_adapters(run: Run) -> None:
     assert (result.exit_code, "found no Python file with adapters" in result.stderr) == (1, True)
 
 
+def test_runs_no_file_for_an_empty_path(run: Run) -> None:
+    """An unset variable of a shell script must not select the files of the current folder."""
+    onnx.save(_model(), "model.onnx")
+    Path("script.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    result = run("plan", "model.onnx", "-t", "com.acme=3", "--adapters", "")
+    assert (result.exit_code, "the path is empty" in result.stderr) == (2, True)
+    assert not Path("ran").exists()
+
+
 HOSTILE_NAMES = {
     "parent folder": "../../outside",
     "parent at the end": "a/..",

@@ -220,6 +220,9 @@ def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProt
     """
     inputs = with_sizes_of(map(_model_input, graph.input), converted or graph)
     declared = {each.name: each for each in inputs}
+    if not isinstance(given, Mapping | str | os.PathLike | None):
+        reason = f"expected arrays by input name, or a path, as inputs, got {type(given).__name__}"
+        raise UsageError(reason, remedy="pass a dictionary, or the path of an .npz file")
     values = given if isinstance(given, Mapping) else read_arrays(given) if given is not None else {}
     for name in values:
         if name not in declared:

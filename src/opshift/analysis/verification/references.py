@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from opshift.model.errors import OpshiftError, Place, UsageError
-from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
+from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, path_of, run_file
 from opshift.model.operator_ids import OperatorId, canonical_domain
 
 Reference = Callable[..., object]
@@ -59,10 +59,10 @@ def load_references(source: Path | str) -> None:
     this operator version. `opshift proposal accept` writes such files.
 
     Raises:
-        UsageError: the module or file does not exist, or cannot be executed.
+        UsageError: the module or file does not exist or cannot be executed, or `source` is empty.
         DuplicateReference: two functions are registered for the same operator version.
     """
-    path = Path(source)
+    path = path_of(source, "references")
     files = _python_files(path)
     current = path
     try:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from math import inf
+from numbers import Integral, Real
 from pathlib import Path
 from typing import get_args
 
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
 from opshift.model.errors import UsageError
+from opshift.model.extensions import path_of
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import node_label
 from opshift.model.locations import folder_of
@@ -75,10 +77,10 @@ def verify(
     if runtime not in get_args(Runtime):
         remedy = f"choose one of {', '.join(get_args(Runtime))}"
         raise UsageError(f"unknown runtime {runtime!r}", remedy=remedy)
-    if samples < 1:
-        raise UsageError(f"cannot compare {samples} samples", remedy="use 1 or more samples")
-    if tolerance is not None and not 0 <= tolerance < inf:
-        raise UsageError(f"the tolerance is {tolerance}", remedy="use a finite number that is not negative")
+    if not _is_number(samples, Integral, 1):
+        raise UsageError(f"cannot compare {samples!r} samples", remedy="use 1 or more samples")
+    if tolerance is not None and not _is_number(tolerance, Real, 0):
+        raise UsageError(f"the tolerance is {tolerance!r}", remedy="use a finite number that is not negative")
     require_seed(seed)
     registry = registry or default_registry()
     try:
@@ -97,7 +99,7 @@ def verify(
     result = model_of(converted)[0]
     casts = interface_casts(first.model, result)
     tolerance = tolerance_for(casts.types) if tolerance is None and casts.types else tolerance
-    named = None if folder is None else Path(folder).resolve()
+    named = None if folder is None else path_of(folder, "folder").resolve()
     second = RuntimeModel(result, _folder_of_model(converted) or named or home, libraries, casts)
     require_deterministic(first.model)
     graph = first.model.graph
@@ -124,9 +126,13 @@ def verify(
 
 
 def require_seed(seed: int) -> None:
-    """Raise UsageError for a negative seed, which numpy does not accept."""
-    if seed < 0:
-        raise UsageError(f"the seed {seed} is negative", remedy="use 0 or a positive number")
+    """Raise UsageError for a seed that numpy does not accept."""
+    if not _is_number(seed, Integral, 0):
+        raise UsageError(f"the seed is {seed!r}", remedy="use 0 or a positive integer")
+
+
+def _is_number(value: object, kind: type, least: int) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and least <= value < inf  # type: ignore[operator]
 
 
 def _require_inputs(given: Iterable[str], converted: ModelProto) -> None:
@@ -144,8 +150,10 @@ def _folder_of_model(model: ModelLike) -> Path | None:
     return folder and folder.resolve()
 
 
-def _library_paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
-    libraries = tuple(map(Path, paths))
+def _library_paths(paths: object) -> tuple[Path, ...]:
+    # a string is one path, not a list of its characters
+    listed = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else (paths,)
+    libraries = tuple(path_of(each, "custom_ops") for each in listed)
     for each in libraries:
         if not each.is_file():
             reason = "this library of custom operators does not exist"
