@@ -137,7 +137,13 @@ def test_failure_of_converted_model_is_a_difference() -> None:
 def test_renamed_output_is_a_difference() -> None:
     renamed = single_node_model("Relu")
     renamed.graph.output[0].name = renamed.graph.node[0].output[0] = "z"
-    with pytest.raises(VerificationFailed, match="the outputs are named z instead of y"):
+    with pytest.raises(
+        VerificationFailed, match="the converted model has the outputs z instead of y"
+    ) as error:
+        verify(single_node_model("Relu"), renamed)
+    assert "tolerance" not in error.value.remedy
+    del renamed.graph.output[:]
+    with pytest.raises(VerificationFailed, match="the converted model has no outputs instead of y"):
         verify(single_node_model("Relu"), renamed)
 
 

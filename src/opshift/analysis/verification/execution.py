@@ -279,7 +279,8 @@ def _require_same_names(request: RunRequest) -> None:
         raise CannotVerify("the model has no outputs to compare", remedy="declare graph outputs")
     if original != converted:
         empty = Verification(("", ""), 0, request.seed, (), ())
-        reason = f"the outputs are named {', '.join(converted)} instead of {', '.join(original)}"
+        found = f"has the outputs {', '.join(converted)}" if converted else "has no outputs"
+        reason = f"the converted model {found} instead of {', '.join(original)}"
         raise VerificationFailed(empty, reason)
 
 

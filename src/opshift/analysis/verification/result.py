@@ -168,7 +168,9 @@ class VerificationFailed(OpshiftError):
         text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
         more = f" ({len(differing)} outputs differ)" if len(differing) > 1 else ""
         option = "--tolerance (tolerance= in Python)"
-        remedy = f"keep the original and report a bug, or set {option} if results may be approximate"
+        remedy = "keep the original and report a bug"
+        if not reason:
+            remedy += f", or set {option} if results may be approximate"
         if location and location.exceeded_at:
             remedy = f"provide typical inputs, or set {option}: a small difference grows in later nodes"
         first = f"; first at {location}" if location else ""
