@@ -6,6 +6,7 @@ files with a TensorProto.
 
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 from pathlib import Path
@@ -134,7 +135,10 @@ CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 
 
 class ModelInput(NamedTuple):
-    """Graph input; `element_type` is `None` for a non-tensor, `dims` is `None` if no rank is declared."""
+    """Graph input: a tensor, or a sequence or optional of tensors.
+
+    `element_type` is `None` for a non-tensor, `dims` is `None` if no rank of the tensors is declared.
+    """
 
     name: str
     type: str
@@ -143,9 +147,21 @@ class ModelInput(NamedTuple):
 
     @property
     def is_sequence(self) -> bool:
-        """Whether the input is a sequence of tensors, whose value is a list."""
-        return self.type.startswith("seq(tensor(")
+        """Whether the value of the input is a list of tensors."""
+        return self.type.removeprefix("optional(").startswith("seq(tensor(")
 
+    @property
+    def generated_type(self) -> str | None:
+        """Element type of the tensors in the input; `None` if no value can be generated, as for maps."""
+        kind = TENSORS.fullmatch(self.type)
+        return kind[1] if kind else None
+
+
+TENSORS = re.compile(r"(?:optional\()?(?:seq\()?tensor\((\w+)\)+")
+"""Types of inputs for which values are generated."""
+
+SEQUENCE_LENGTH = 3
+"""Number of tensors in a generated sequence, whose shapes are equal."""
 
 InputShapes = Mapping[str, tuple[int, ...]]
 """Shape of each input."""
@@ -203,7 +219,7 @@ def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
 
 def with_sizes_of(inputs: Iterable[ModelInput], graph: GraphProto) -> tuple[ModelInput, ...]:
     """Return inputs with the sizes of a converted graph, which may be valid for these sizes only."""
-    declared = {value.name: declared_dims(value.type) for value in graph.input}
+    declared = {value.name: _model_input(value).dims for value in graph.input}
     return tuple(each._replace(dims=_refined_dims(each.dims, declared.get(each.name))) for each in inputs)
 
 
@@ -241,7 +257,7 @@ def generate_inputs(
     """
     missing = [each for each in inputs if each.name not in given]
     for each in missing:
-        if each.element_type is None:
+        if each.generated_type is None:
             reason = f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}"
             raise CannotVerify(reason, remedy=_remedy_for_missing(each))
     # integers and strings of digits may be indices or sizes, which models accept only in small ranges
@@ -254,15 +270,23 @@ def generate_inputs(
             random = np.random.default_rng([seed, sample])
             feeds: dict[str, object] = {}
             for each in missing:
-                kind = each.element_type or ""
-                feeds[each.name] = generate_values(kind, layout[each.name], sample, integer_range, random)
+                values = [
+                    generate_values(
+                        each.generated_type or "", layout[each.name], sample, integer_range, random
+                    )
+                    for _ in range(SEQUENCE_LENGTH if each.is_sequence else 1)
+                ]
+                feeds[each.name] = values if each.is_sequence else values[0]
             attempt.append({**feeds, **given})
         yield attempt
 
 
 def _remedy_for_missing(missing: ModelInput) -> str:
+    in_python = f"inputs={{{missing.name!r}: ...}} in Python"
+    if missing.generated_type is None:  # files contain tensors only
+        return f"provide a value: {in_python}"
     example = f"--input {missing.name}=FILE{'.npz' if missing.is_sequence else ''}"
-    return f"provide a value: {example} (inputs={{{missing.name!r}: ...}} in Python)"
+    return f"provide a value: {example} ({in_python})"
 
 
 def _shapes_within_limits(
@@ -294,7 +318,8 @@ def _count_elements(shape: tuple[int, ...]) -> int:
 
 
 def _has_range(each: ModelInput) -> bool:
-    return each.element_type is not None and ("int" in each.element_type or each.element_type == "string")
+    kind = each.generated_type
+    return kind is not None and ("int" in kind or kind == "string")
 
 
 def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
@@ -311,7 +336,10 @@ def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
 def _model_input(value: ValueInfoProto) -> ModelInput:
     is_tensor = value.type.WhichOneof("value") == "tensor_type"
     element_type = element_type_of(value.type) if is_tensor else None
-    return ModelInput(value.name, type_to_string(value.type) or "", element_type, declared_dims(value.type))
+    inner = value.type
+    while inner.WhichOneof("value") in ("sequence_type", "optional_type"):
+        inner = getattr(inner, str(inner.WhichOneof("value"))).elem_type
+    return ModelInput(value.name, type_to_string(value.type) or "", element_type, declared_dims(inner))
 
 
 def _convert_provided(value: object, declared: ModelInput) -> object:
