@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -129,6 +130,54 @@ def test_accepts_a_downgrade_of_dilated_windows() -> None:
     pool = node("MaxPool", ["x"], kernel_shape=[2, 2], dilations=[2, 2])
     model = build([pool], {"x": np.zeros((1, 1, 6, 6), np.float32)}, ["y"], 12)
     assert verify(model, convert_version(model, 9)).nonfinite == 1
+
+
+IMAGE = np.zeros((1, 2, 6, 7), np.float32)
+SIGNAL = np.zeros((1, 24, 1), np.float32)
+BOXES = {"boxes": np.array([[0, 0, 4, 4], [1, 1, 5, 3]], np.float32), "batches": np.zeros(2, np.int64)}
+SCALES = {"scales": np.array([1, 1, 0.5, 0.6], np.float32)}
+SIZES = {"step": np.int64(4), "window": np.hanning(8).astype(np.float32)}
+HEADS = np.zeros((1, 2, 4, 4), np.float32)
+MASK = {"mask": np.array([[True, False, True, True]] * 4)}
+
+
+def weighted_sum(
+    op_type: str, x: Any, constants: dict[str, Any], opset: int, *, inputs: int = 1, **attributes: Any
+) -> onnx.ModelProto:
+    names = ["x", *[""] * (op_type == "Resize"), *(["x"] * (inputs - 1)), *constants]
+    arrays = {name: np.array(value) for name, value in constants.items()}
+    return build([node(op_type, names, **attributes)], {"x": x}, ["y"], opset, initializers=arrays)
+
+
+WEIGHTED_SUMS = {
+    "STFT": (weighted_sum("STFT", SIGNAL, SIZES, 17), 16),
+    "DFT": (weighted_sum("DFT", SIGNAL, {}, 19, axis=1), 13),
+    "determinant": (weighted_sum("Det", np.zeros((2, 3, 3), np.float32), {}, 18), 7),
+    "antialiased": (weighted_sum("Resize", IMAGE, SCALES, 19, mode="linear", antialias=1), 13),
+    "linear": (weighted_sum("Resize", IMAGE, SCALES, 19, mode="linear"), 9),
+    "cubic": (
+        weighted_sum("Resize", IMAGE, SCALES, 19, mode="cubic", coordinate_transformation_mode="asymmetric"),
+        9,
+    ),
+    "regions": (
+        weighted_sum("RoiAlign", IMAGE, BOXES, 16, mode="max", output_height=2, output_width=3),
+        9,
+    ),
+    "attention": (weighted_sum("Attention", HEADS, MASK, 23, inputs=3), 13),
+}
+
+
+@pytest.mark.parametrize(("model", "target"), WEIGHTED_SUMS.values(), ids=WEIGHTED_SUMS)
+def test_leaves_out_sums_whose_weights_may_be_zero(model: onnx.ModelProto, target: int) -> None:
+    converted = convert_version(model, target, allow=["approximate"])
+    for one, other in ((model, converted), (converted, model)):
+        found = verify(one, other)
+        assert (found.equal, found.nonfinite) == (True, 0)
+
+
+def test_selected_elements_may_be_infinite() -> None:
+    model = weighted_sum("Resize", IMAGE, SCALES, 19)
+    assert verify(model, convert_version(model, 13)).nonfinite == 3
 
 
 def test_keeps_inputs_of_the_caller() -> None:
