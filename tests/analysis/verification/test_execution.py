@@ -82,9 +82,23 @@ def test_failure_with_valid_inputs_is_a_difference() -> None:
 
 
 def test_refuses_to_compare_outputs_without_elements() -> None:
-    empty = model_of([node("Relu", ["x"], ["y"])], [("x", FLOAT, [0, 2])], Y)
+    empty = model_of([node("Sub", ["x", "x"], ["n"]), node("NonZero", ["n"], ["y"])], [X], ("y", INT64, None))
     with pytest.raises(CannotVerify, match="has no elements in any sample"):
         verify(empty, empty)
+
+
+def test_compares_shapes_of_outputs_that_never_have_elements() -> None:
+    inputs = [("x", FLOAT, [0, 2]), ("z", FLOAT, ["N", 2])]
+    relu, transposed = (
+        model_of([node(op, ["x"], ["y"]), node("Neg", ["z"], ["w"])], inputs, Y)
+        for op in ("Relu", "Transpose")
+    )
+    for each in (relu, transposed):
+        each.graph.output.append(value("w", FLOAT, None))
+    found = verify(relu, relu)
+    assert (found.equal, [each.count for each in found.outputs]) == (True, [0, 12])
+    with pytest.raises(VerificationFailed, match=r"changed from \[0, 2\] to \[2, 0\]"):
+        verify(relu, transposed)
 
 
 def test_selects_runtime_by_release_of_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:

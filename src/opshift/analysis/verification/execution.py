@@ -29,6 +29,7 @@ from opshift.analysis.verification.runtimes import (
     runtime_pairs,
 )
 from opshift.model.element_types import NAME_BY_NUMBER
+from opshift.model.errors import OpshiftError
 from opshift.model.graphs import nested_nodes
 from opshift.model.messages import NodeProto, TypeProto, ValueInfoProto
 from opshift.model.progress import Progress
@@ -256,10 +257,10 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
         worst = next((each.worst for each in verification.outputs if not each.equal), None)
         feeds = result.samples[worst.sample if worst else 0]
         if verification.equal:
-            _require_elements(verification)
+            _require_elements(verification, request, registry)
             return _with_nonfinite(verification, result, request, registry)
         if not pair.is_mixed:
-            _require_elements(verification)
+            _require_elements(verification, request, registry)
             return verification, feeds
         # The two models ran in different runtimes, which may cause the difference: try further pairs.
         mixed_result = mixed_result or (verification, feeds)
@@ -303,12 +304,25 @@ def _require_same_names(request: RunRequest) -> None:
         raise VerificationFailed(empty, reason)
 
 
-def _require_elements(verification: Verification) -> None:
-    """Raise CannotVerify if an output counts as equal only because it has no elements in any sample."""
+def _require_elements(verification: Verification, request: RunRequest, registry: Registry) -> None:
+    """Raise CannotVerify if an output counts as equal only because it has no elements in any sample.
+
+    An output whose inferred shape has a size of 0 never has elements; its equal types and shapes suffice.
+    """
     for each in verification.outputs:
-        if each.equal and each.count == 0:
+        if each.equal and each.count == 0 and not _is_always_empty(each.name, request, registry):
             reason = f"output {each.name!r} has no elements in any sample, so nothing was compared"
             raise CannotVerify(reason, remedy=ELEMENTS_REMEDY)
+
+
+def _is_always_empty(name: str, request: RunRequest, registry: Registry) -> bool:
+    from opshift.analysis.infer import infer  # imported here, because few outputs have no elements
+
+    try:
+        shape = infer(request.original.model, registry=registry).values[name].shape
+    except OpshiftError:  # a runtime may accept a model that inference refuses
+        return False
+    return shape is not None and 0 in shape
 
 
 def _verify_run(result: RunResult, pair: RuntimePair, request: RunRequest) -> Verification:
