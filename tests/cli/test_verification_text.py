@@ -196,6 +196,13 @@ def test_relative_difference_is_never_that_of_numbers_near_zero(
         assert lines[lines.index("Largest differences") + 2] == text
 
 
+def test_prints_branches_that_never_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Verification(("a", "a"), 1, 0, (), (), unreached=("graph, node 'select', then_branch",))
+    write_verification(Page(), found)
+    lines = capsys.readouterr().out.splitlines()
+    assert "graph, node 'select', then_branch: never executed, so not compared (provide --inputs)" in lines
+
+
 @pytest.mark.parametrize("count", [0, 2], ids=["equal", "different"])
 def test_many_outputs_fit_one_screen(count: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Different outputs come first, and only their differences are listed if there are any."""

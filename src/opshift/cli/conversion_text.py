@@ -153,6 +153,8 @@ def write_verification(page: Page, verification: Verification) -> None:
     page.prose(f"{count_text(verification.samples, 'sample')} of {', '.join(inputs)}")
     if verification.nonfinite:
         page.line(f"{count_text(verification.nonfinite, 'sample')} with infinities and NaN")
+    for branch in verification.unreached:
+        page.prose(f"{branch}: never executed, so not compared (provide --inputs)")
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
     page.line(f"run with {runtimes}")
 

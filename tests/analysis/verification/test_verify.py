@@ -249,7 +249,8 @@ def test_same_seed_gives_same_result() -> None:
 def test_result_converts_to_plain_data() -> None:
     data = json.loads(json.dumps(verify(clip_model(), clip_model()).as_dict()))
     assert data["equal"] is True
-    assert set(data) == {"runtimes", "samples", "seed", "inputs", "outputs", "equal", "nonfinite"}
+    names = {"runtimes", "samples", "seed", "inputs", "outputs", "equal", "nonfinite", "unreached"}
+    assert set(data) == names
     assert data["outputs"][0]["tolerance"] == {"relative": 1e-4, "absolute": 1e-5}
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opshift.analysis.verification.compare import agreeing_elements, compare_output
+from opshift.analysis.verification.executable_graph import ModelRuntime
 from opshift.analysis.verification.inputs import Feeds, ModelInput, generate_inputs
 from opshift.analysis.verification.numpy_types import Array
 from opshift.analysis.verification.result import (
@@ -25,9 +26,11 @@ from opshift.analysis.verification.runtimes import (
     Runner,
     RuntimeModel,
     RuntimePair,
+    opener_of,
     openers,
     runtime_pairs,
 )
+from opshift.analysis.verification.unreached import unreached_branches
 from opshift.model.element_types import NAME_BY_NUMBER
 from opshift.model.errors import OpshiftError
 from opshift.model.graphs import nested_nodes
@@ -274,6 +277,9 @@ def _with_nonfinite(
     verification: Verification, result: RunResult, request: RunRequest, registry: Registry
 ) -> tuple[Verification, Feeds]:
     """After equal outputs, compare the models on infinities and NaN; return the result of `execute`."""
+    runtime = ModelRuntime(request.original, opener_of(verification.runtimes[0]), registry)
+    unreached = unreached_branches(runtime, request.converted.model, result.samples)
+    verification = replace(verification, unreached=unreached)
     feeds = result.samples[0]
     if request.runtime != "auto":
         return verification, feeds

@@ -104,6 +104,7 @@ class Verification:
             run.
         nonfinite: the number of input sets with infinities and NaN. For these sets, only elements on which
             onnxruntime and onnx.reference agree are compared. If they differ, `outputs` describes these sets.
+        unreached: labels of changed branches that no input set executes, for If nodes of the main graph.
     """
 
     runtimes: tuple[str, str]
@@ -112,6 +113,7 @@ class Verification:
     inputs: tuple[InputUsed, ...]
     outputs: tuple[OutputCompared, ...]
     nonfinite: int = 0
+    unreached: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:

@@ -39,7 +39,8 @@ def verify(
 ) -> Verification:
     """Run two models on the same inputs and compare all outputs.
 
-    Nodes that the inputs do not reach, such as the branch of an If that never runs, are not compared.
+    Nodes that the inputs do not reach are not compared; `unreached` of the result names changed branches of
+    If nodes in the main graph that never run.
 
     If the outputs of small models agree, generated inputs with infinities and NaN are compared, too, for
     elements on which onnxruntime and onnx.reference agree. If input or output types differ, as after

@@ -1,0 +1,55 @@
+"""Branches that no sample executes: equal outputs do not show whether their conversion is correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from opshift.analysis.verification.executable_graph import ModelRuntime
+from opshift.analysis.verification.inputs import Feeds
+from opshift.analysis.verification.runtimes import CannotRun
+from opshift.model.graphs import node_place
+from opshift.model.messages import AttributeProto, ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+
+BRANCHES = {"then_branch": True, "else_branch": False}
+"""Attributes of If, with the condition on which each is executed."""
+
+
+def unreached_branches(
+    original: ModelRuntime, converted: ModelProto, samples: Iterable[Feeds]
+) -> tuple[str, ...]:
+    """Return the labels of changed branches that no sample executes, for If nodes of the main graph.
+
+    The result is empty if the runtime cannot return the conditions.
+    """
+    graph = original.main_graph()
+    kept = {
+        (name, each.name, each.g.SerializeToString())
+        for node in converted.graph.node
+        for name in node.output[:1]
+        for each in node.attribute
+        if each.type == AttributeProto.GRAPH
+    }
+    changed = [
+        (node, each.name)
+        for node in graph.nodes
+        if node.op_type == "If" and canonical_domain(node.domain) == DEFAULT_DOMAIN
+        for each in node.attribute
+        if each.name in BRANCHES and (node.output[0], each.name, each.g.SerializeToString()) not in kept
+    ]
+    if not changed:
+        return ()
+    executed: set[tuple[str, bool]] = set()
+    try:
+        for feeds in samples:
+            values = graph.values([node.input[0] for node, _ in changed], feeds)
+            executed |= {(name, bool(np.asarray(value).all())) for name, value in values.items()}
+    except CannotRun:
+        return ()
+    return tuple(
+        f"{node_place('graph', node)}, {name}"
+        for node, name in changed
+        if (node.input[0], BRANCHES[name]) not in executed
+    )
