@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
 from opshift.adapters.core.type_guard import emit_in_types, unsupported_types
-from opshift.model.element_types import type_string
+from opshift.model.element_types import BY_NAME, type_string
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Node
 from opshift.model.operator_ids import OperatorId
@@ -113,6 +113,10 @@ Unwanted = str | TypeBridge | Equivalent
 operator version (`TypeBridge`), or an operator version that has an equivalent (`Equivalent`)."""
 
 
+EXACT_IN_FLOAT = {"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Shape", "Size"}
+"""Operators that read only shapes, and whose double results are replaced only if float represents them."""
+
+
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
     """Return a step that casts inputs of a node to the replacement types of `bridges`, and outputs back.
 
@@ -127,7 +131,10 @@ def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
             out.replace(node)
             return
         types = {variable: (element, replacements[variable]) for variable, (_, element) in found.items()}
-        if ("double", "float") in types.values():
+        if node.op_type == "Cast" and node.attribute("to") == BY_NAME[types["T1"][1]].number:
+            out.replace(node)  # the first of the two casts
+            return
+        if ("double", "float") in types.values() and out.source.name not in EXACT_IN_FLOAT:
             out.allow("approximate", f"{out.source.id} computes in float instead of double")
         emit_in_types(node, types, out)
 

@@ -1,12 +1,15 @@
 """Handle nodes with element types that the target version does not support: insert casts, or refuse."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME, type_string
+from opshift.adapters.core.rewriter import Attributes, Rewriter
+from opshift.model.element_types import BY_NAME, integer_range, round_to_float32, type_string
 from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.model.node import Node, Tensor
+from opshift.model.tensors import require_tensor
 from opshift.registry.attribute_values import Bridge
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.step_rules import LostTypes, lost_input_types, lost_types
@@ -105,14 +108,52 @@ def emit_in_types(node: Node, types: Mapping[str, tuple[str, str]], out: Rewrite
         if formal.type in types:
             inputs[position] = out.cast(name, types[formal.type][1], opset=cast_opset)
     casts_back = []
+    attributes = None
     for position, name, formal in _present(out.source.outputs, node.outputs):
+        if formal.type_attribute:
+            attributes = _with_type_attribute(node, formal, types, out.source)
         if formal.type in types:
             outputs[position] = out.fresh(f"{name}_wide")
             casts_back.append((outputs[position], types[formal.type][0], [name]))
-    out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
+    out.replace(node, inputs=inputs, outputs=outputs, attributes=attributes, opset=opset)
     for wide, element_type, names in casts_back:
         number, saturate = BY_NAME[element_type].number, 0 if element_type in FLOAT8_WITH_INFINITIES else None
         out.emit("Cast", [wide], names, domain="", opset=cast_opset, to=number, saturate=saturate)
+
+
+def _with_type_attribute(
+    node: Node, formal: Parameter, types: Mapping[str, tuple[str, str]], source: OperatorVersion
+) -> Attributes | None:
+    """Return the attributes with the new type of an output; `None` if they do not change."""
+    assert formal.type_attribute is not None
+    name, is_output = formal.type_attribute, formal.type in types
+    given = node.attribute(name)
+    # Without the attribute, the output has the type of an input, which may change.
+    followed = next((each.type for each in source.inputs if each.name == formal.absent_type), "")
+    if not is_output and (given is not None or followed not in types):
+        return None
+    element_type = types[formal.type][1] if is_output else types[followed][0]
+    if source.attributes[name].type == "INT":
+        return {**node.without(name), name: BY_NAME[element_type].number}
+    tensor = require_tensor(Tensor("float", (1,), (0.0,)) if given is None else given)
+    values = tuple(_exact_value(each, element_type) for each in tensor.values)
+    return {**node.without(name), name: Tensor(element_type, tensor.dims, values)}
+
+
+def _exact_value(value: Any, element_type: str) -> int | float:
+    """Return a value in another element type.
+
+    Raises:
+        CannotConvert: the type does not represent the value.
+    """
+    bounds = integer_range(element_type)
+    if bounds is not None and isinstance(value, int) and value in bounds:
+        return int(value)
+    if bounds is None and isinstance(value, int | float):
+        number = round_to_float32(value) if element_type == "float" else float(value)
+        if number == value or math.isnan(value):
+            return number
+    raise CannotConvert(f"{type_string(element_type)} does not represent {value!r}", "type.unsupported")
 
 
 def require_supported_types(node: Node, out: Rewriter) -> None:

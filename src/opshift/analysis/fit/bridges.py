@@ -7,8 +7,13 @@ from itertools import product
 from typing import Final
 
 from opshift.adapters.core.equivalents import TypeBridge
-from opshift.adapters.core.type_guard import wider_types
-from opshift.model.element_types import type_string
+from opshift.adapters.core.type_guard import (
+    TYPES_FOR_BRIDGE,
+    WIDER_FLOATS,
+    WIDER_INTEGERS,
+    wider_types,
+)
+from opshift.model.element_types import BY_NAME, INTEGER_BITS, type_string
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion
@@ -25,6 +30,46 @@ MOVED_AS: Mapping[str, tuple[str, ...]] = {
     "float8e8m0": ("float",),
 }
 """Types that hold all values of a narrow type, for operators that only move, select or compare values."""
+
+GENERATED_AS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("bool", "int8", "uint8"), ("int32", "float")),
+    **dict.fromkeys(("int32", "uint32", "int64", "uint64"), ("int64", "int32", "float")),
+    "float": ("double",),
+    "double": ("float",),
+}
+"""Types for constant values; the conversion refuses a value that the type does not represent."""
+
+ANY_TYPE: Mapping[str, tuple[str, ...]] = dict.fromkeys(
+    BY_NAME.keys() - {"undefined", "string"}, ("float", "int32")
+)
+"""Types of inputs of which only the shape is read."""
+
+ZEROS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("bool", *INTEGER_BITS), ("bool", "float")),
+    **dict.fromkeys(("double", "float", "float16", "bfloat16"), ("bool",)),
+}
+"""Types in which exactly the zeros of a type are zeros: small doubles may underflow in float."""
+
+MOVED: Final = (*TYPES_FOR_BRIDGE["order"], MOVED_AS)
+
+EXACT_TYPES: Final[Mapping[tuple[str, str], tuple[Mapping[str, tuple[str, ...]], ...]]] = {
+    ("Cast", "T1"): MOVED,
+    ("ConstantOfShape", "T2"): (*MOVED, GENERATED_AS),
+    ("EyeLike", "T1"): (ANY_TYPE,),
+    ("EyeLike", "T2"): (*MOVED, GENERATED_AS),
+    ("Multinomial", "T2"): ({"int64": ("int32",), "int32": ("int64",)},),
+    ("NonZero", "T"): (ZEROS,),
+    ("RandomNormal", "T"): (WIDER_FLOATS,),
+    ("RandomNormalLike", "T1"): (ANY_TYPE,),
+    ("RandomNormalLike", "T2"): (WIDER_FLOATS,),
+    ("RandomUniform", "T"): (WIDER_FLOATS,),
+    ("RandomUniformLike", "T1"): (ANY_TYPE,),
+    ("RandomUniformLike", "T2"): (WIDER_FLOATS,),
+    ("Range", "T"): (WIDER_INTEGERS,),
+    ("Shape", "T"): (ANY_TYPE,),
+    ("Size", "T"): (ANY_TYPE,),
+}
+"""Tables of further types with the same result, by operator and type variable; best first."""
 
 UNCHANGED_BY_CASTS: Final = frozenset(
     {
@@ -54,8 +99,10 @@ class Bridges:
         """
         if not self._may_help(version, types):
             return ()
-        variables = [each for each in dict.fromkeys(p.type for p in version.inputs) if each in types]
-        choices = [(None, *self._candidate_types(version, short_type(types[each]))) for each in variables]
+        stated = (each for each in version.outputs if each.type_attribute)
+        formals = dict.fromkeys(each.type for each in (*version.inputs, *stated))
+        variables = [each for each in formals if each in types]
+        choices = [(None, *self._candidate_types(version, each, types)) for each in variables]
         for chosen in sorted(product(*choices), key=lambda each: len(each) - each.count(None)):
             bridges = tuple(
                 TypeBridge(version.id, variable, short_type(types[variable]), replacement)
@@ -72,17 +119,32 @@ class Bridges:
         is_accepted = bool(notes) and bool(self._runtime.kernel(version.id, types))
         return not is_accepted or not all(map(_ignores_casts, notes))
 
-    def _candidate_types(self, version: OperatorVersion, element_type: str) -> Iterator[str]:
-        found = [*wider_types(element_type, version.bridge)]
-        if version.bridge == "order":
-            found += MOVED_AS.get(element_type, ())
-        if version.bridge is not None and element_type == "double" and "approximate" in self._allow:
-            found.append("float")
-        yield from (each for each in found if self._casts(element_type, each))
+    def _candidate_types(
+        self, version: OperatorVersion, variable: str, types: Mapping[str, str]
+    ) -> Iterator[str]:
+        is_input = any(each.type == variable for each in version.inputs)
+        is_output = any(each.type == variable for each in version.outputs)
+        element_type = short_type(types[variable])
+        for each in dict.fromkeys(self._exact_types(version, variable, types)):
+            casts = [(element_type, each)] * is_input + [(each, element_type)] * is_output
+            if all(self._casts_right(*pair) for pair in casts):
+                yield each
 
-    def _casts(self, one: str, other: str) -> bool:
-        """Return whether the runtime casts between two types, in both directions."""
-        return all(self._casts_right(*pair) for pair in ((one, other), (other, one)))
+    def _exact_types(
+        self, version: OperatorVersion, variable: str, types: Mapping[str, str]
+    ) -> Iterator[str]:
+        """Yield types of a variable with the same result, and with `approximate`, float for double."""
+        element_type = short_type(types[variable])
+        if version.bridge is not None:
+            yield from wider_types(element_type, version.bridge)
+        if version.bridge == "order":
+            yield from MOVED_AS.get(element_type, ())
+        # a number cast to a string depends on its type
+        if version.domain == DEFAULT_DOMAIN and types.get("T2") != type_string("string"):
+            for table in EXACT_TYPES.get((version.name, variable), ()):
+                yield from table.get(element_type, ())
+        if version.bridge is not None and element_type == "double" and "approximate" in self._allow:
+            yield "float"
 
     def _casts_right(self, source: str, target: str) -> bool:
         """Return whether the runtime has a kernel of Cast for two types that is not known to be wrong."""
