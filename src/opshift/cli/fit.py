@@ -87,7 +87,7 @@ def fit(
 
     Chooses the opset, replaced operators and element types with the lowest cost: few added nodes, and no
     inexact conversion unless --allow permits it. If no conversion helps, lists the nodes that prevent it, and
-    writes nothing.
+    writes nothing; --fold, --shape or --infer-shapes may help then.
     """
     from opshift.analysis.fit.fit import fit_message, fit_options
     from opshift.converter.streaming.convert_file import converting

@@ -283,8 +283,16 @@ def test_added_nodes_count_as_one() -> None:
     kernels = _kernels("Add", "InstanceNormalization", "Mul", "Shape")
     with pytest.raises(DoesNotFit) as caught:
         fit(model, _runtime(kernels, opsets={"ai.onnx": 16}))
-    found = [(each.operator, len(each.places)) for each in caught.value.missing]
-    assert (caught.value.opset, found) == (16, [("ai.onnx.Reshape:14", 4)])
+    found = [(each.operator, each.places) for each in caught.value.missing]
+    place = "graph, node GroupNormalization -> y (a node that replaces it)"
+    assert (caught.value.opset, found) == (16, [("ai.onnx.Reshape:14", (place,))])
+
+
+def test_nodes_may_fall_back_to_the_cpu_only_if_that_is_allowed() -> None:
+    model = build([helper.make_node("Det", ["x"], ["y"])], {"x": X[:, :3]}, ["y"], 13)
+    assert fit(model, "onnxruntime-coreml").report.cost == 0
+    with pytest.raises(DoesNotFit, match="without --provider-only"):
+        fit(model, "onnxruntime-coreml", provider_only=True)
 
 
 def test_declares_shapes_first() -> None:

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from opshift.analysis.distinct_nodes import with_distinct_nodes
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.bridges import Bridges
+from opshift.analysis.fit.replaced_nodes import ReplacedNodes
 from opshift.analysis.fit.result import DoesNotFit, FitReport
 from opshift.analysis.fit.targets import (
     IMPOSSIBLE_COST,
@@ -102,6 +103,10 @@ class _Failures:
 
 OTHER_RUNTIME = "choose another runtime: `opshift runs` lists those that run the model"
 
+FALLBACK = (
+    "let it run on the CPU, without --provider-only (provider_only= in Python), or choose another runtime"
+)
+
 
 def cheapest(
     model: ModelProto, nodes: ModelNodes, runtime: Runtime, options: Options
@@ -187,10 +192,17 @@ class _Trials:
             if not best.missing:
                 return best
             missing = best.missing_with_others()
+        # Only onnxruntime validates nodes, and its providers fall back to the CPU unless this is forbidden.
+        is_alone = self._runtime.provider != "cpu" and self._runtime.validates_nodes
+        remedy = FALLBACK if is_alone else OTHER_RUNTIME
+        replaced = ReplacedNodes(self._nodes, best.model, self._options.registry)
         raise DoesNotFit(
             self._runtime.name,
             best.opset,
-            [replace(each, remedy=each.remedy or OTHER_RUNTIME) for each in missing],
+            [
+                replace(each, places=replaced.places(each.places), remedy=each.remedy or remedy)
+                for each in missing
+            ],
         )
 
 
