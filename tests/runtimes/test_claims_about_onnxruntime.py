@@ -11,7 +11,8 @@ from support.execution import loads_and_runs
 
 from opshift import fit
 from opshift.analysis.runs import runs
-from opshift.runtimes.check_support import ModelSupport
+from opshift.registry.runtimes.files import get_runtime
+from opshift.runtimes.check_support import ModelSupport, check_support
 from random_graphs.execution import run_in_onnxruntime
 
 RUNTIME = f"onnxruntime-{onnxruntime.__version__}"
@@ -142,6 +143,25 @@ def test_refuses_operators_after_their_removal(node: str, opset: int, *, is_run:
     assert (not result.support.missing) == is_run
     assert (result.conversion and result.conversion.opsets) == (None if is_run else {"ai.onnx": 9})
     assert loads_and_runs(fit(model, RUNTIME).model, feeds)
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "is_run"),
+    [
+        ("Upsample (x, scales)", 9, True),
+        ("Upsample (x, scales)", 11, False),
+        ("Scatter (x, i, x)", 10, True),
+        ("Scatter (x, i, x)", 13, False),
+        ("GroupNormalization <num_groups = 1> (x, one, one)", 18, True),
+    ],
+)
+def test_every_provider_refuses_deprecated_operators(node: str, opset: int, *, is_run: bool) -> None:
+    constants = "float[3] scales = {1.0, 1.0, 1.0}, float[1] one = {1.0}, int64[1, 1, 2] i = {0, 0}"
+    model = _model(f"g (float[1, 1, 2] x) => (float[A, B, C] y) <{constants}> {{ y = {node} }}", opset)
+    assert loads_and_runs(model, {"x": np.ones((1, 1, 2), np.float32)}) == is_run
+    for name in ("onnxruntime", "onnxruntime-cuda", "onnxruntime-dml", "onnxruntime-coreml", "winml-qnn-npu"):
+        assert (not check_support(model, get_runtime(name))) == is_run
+    assert not check_support(fit(model, "onnxruntime-dml").model, get_runtime("onnxruntime-dml"))
 
 
 @pytest.mark.parametrize(

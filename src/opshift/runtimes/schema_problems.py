@@ -39,8 +39,16 @@ def schema_problem(node: ModelNode, schemas: Mapping[str, SchemaDifference]) -> 
 
 
 def _first_problem(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> str:
-    rules = (_attribute_problems, _value_problems, _type_problems)
+    rules = (_deprecation_problems, _attribute_problems, _value_problems, _type_problems)
     return next((problem for rule in rules for problem in rule(node, operator, own)), "")
+
+
+def _deprecation_problems(
+    _node: ModelNode, operator: OperatorVersion, _own: SchemaDifference
+) -> Iterator[str]:
+    # GroupNormalization 18, which a later version of the same operator replaces, is accepted.
+    if operator.deprecation and operator.deprecation.replaced_by != operator.name:
+        yield f"the operator is deprecated since version {operator.since_version}"
 
 
 def _attribute_problems(node: ModelNode, operator: OperatorVersion, own: SchemaDifference) -> Iterator[str]:
