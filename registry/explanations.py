@@ -49,6 +49,12 @@ OPSET: Final = re.compile(
     r"\b(?:opset|opset[ _]version|domain_version of)\W{0,4}(?:version\W{0,3})?(\d{1,3})\b", re.I
 )
 
+UNSUPPORTED: Final = re.compile(r"\b(?:not|un)[ -]?support|\binvalid\b|\btoo (?:old|new|low|high)\b", re.I)
+"""Words in a message that refuse the opset in the same part of the sentence."""
+
+FREQUENT_OPSETS: Final = 17, 13
+"""Opsets that many programs support, to propose in place of an unsupported one."""
+
 IR_VERSION: Final = re.compile(r"\bIR[ _]version\W{0,4}(\d{1,3})\b", re.I)
 
 
@@ -146,7 +152,17 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
         if known and len(found) < MAX_OPERATORS:
             name = word if known[0] == DEFAULT_DOMAIN else f"{known[0]}.{word}"
             found.append(Solution(run=f"opshift show {name}", note=f"the versions and types of {word}"))
-    for opset in _known_numbers_in(OPSET, start, range(1, registry.newest_opset() + 1)):
+    opsets = range(1, registry.newest_opset() + 1)
+    parts = [each for each in re.split(r"[,;.:]\s", start) if UNSUPPORTED.search(each)]
+    refused = [each for part in parts for each in _known_numbers_in(OPSET, part, opsets)]
+    accepted = [each for each in _known_numbers_in(OPSET, start, opsets) if each not in refused]
+    if refused and not accepted:
+        other = next(each for each in FREQUENT_OPSETS if each not in refused)
+        note = (
+            f"for an opset that the program supports, such as {other}: `opshift targets` lists those of many"
+        )
+        found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --target {other}", note=note))
+    for opset in accepted:
         note = f"converts the model to opset {opset}"
         found.append(Solution(run=f"opshift convert model.onnx fixed.onnx --target {opset}", note=note))
     for version in _known_numbers_in(IR_VERSION, start, ir_versions().versions):

@@ -32,6 +32,10 @@ def check_model(data: bytes) -> object:
     return onnx.checker.check_model(data)
 
 
+def check_fully(data: bytes) -> object:
+    return onnx.checker.check_model(data, full_check=True)
+
+
 def parse(data: bytes) -> object:
     return onnx.load_from_string(data)
 
@@ -71,6 +75,12 @@ def without_opset_imports(data: bytes) -> bytes:
     return bytes(proto.SerializeToString())
 
 
+def without_output_shape(data: bytes) -> bytes:
+    proto = onnx.load_from_string(data)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    return bytes(proto.SerializeToString())
+
+
 def with_import(data: bytes, domain: str, opset: int) -> bytes:
     proto = onnx.load_from_string(data)
     proto.opset_import.add(domain=domain, version=opset)
@@ -84,6 +94,9 @@ GRU = (
     " { y = GRU <hidden_size = 1, layout = 1> (x, w, r) }"
 )
 RELU = "(float[2] x) => (float[2] y) { y = Relu(x) }"
+MIXED = "(float[2] x, float16[2] h) => (float[2] y) { y = Add(x, h) }"
+DECLARED = "(float[2] x) => (float16[2] y) { y = Relu(x) }"
+CONTRADICTION = "(float[2, 3] x) => (float[2, 4] y) { y = Relu(x) }"
 GELU = "(float[2] x) => (float[2] y) { y = Gelu(x) }"
 MISH = "(float[2] x) => (float[2] y) { y = Mish(x) }"
 MIN = "(int64[2] x) => (int64[2] y) { y = Min(x, x) }"
@@ -117,6 +130,10 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "The opset import does not contain the operator": (Case(model(GELU), (run_model, check_model)),),
     "The operator is unknown to the runtime": (Case(model(FILL, 3, 8), (run_model,)),),
     "The operator version does not accept the element type": (Case(model(MIN, 8, 11), (run_model,)),),
+    "The element types of values contradict each other": (
+        Case(model(MIXED), (run_model,)),
+        Case(model(DECLARED), (run_model,)),
+    ),
     "The nodes are written for a different opset": (
         Case(model(SQUEEZE, 8, 13), (run_model, check_model)),
         Case(model(CLIP, 8, 6), (run_model, check_model)),
@@ -130,6 +147,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "The nodes are not in topological order": (Case(model(UNSORTED), (check_model,)),),
     "The model has no opset import": (Case(without_opset_imports(model(RELU)), (run_model, check_model)),),
     "Initializers have to be inputs": (Case(model(ADD, 3, 8), (check_model,)),),
+    "An input or output has no shape": (Case(without_output_shape(model(RELU)), (check_model,)),),
+    "A declared shape contradicts the inferred shape": (Case(model(CONTRADICTION), (check_fully,)),),
     "The file is not a model": (Case(POINTER, (run_model, parse, check_file)),),
     "Weights in separate files are missing": (Case(without_weights(model(ADD)), (run_file, check_file)),),
     "The model is larger than 2 GiB": (Case(model(RELU)),),
@@ -145,8 +164,11 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "PyTorch cannot export an operator to the opset": (Case(model(NORMALIZATION)),),
 }
 
-UNSOLVED = {"The file is not a model", "Weights in separate files are missing"}
-"""Errors that need other files; the commands describe the problem, and exit with 1."""
+UNSOLVED = {
+    "A declared shape contradicts the inferred shape", "The file is not a model",
+    "Weights in separate files are missing",
+}  # fmt: skip
+"""Errors that need other files or a decision; the commands describe the problem, and exit with 1."""
 
 ERRORS = {each.title: each for each in tool_errors()}
 
@@ -237,6 +259,8 @@ REPORTED = {
     "adapter_lookup: Assertion `false` failed: No Adapter For Conv": (
         "ONNX's version converter cannot convert an operator"
     ),
+    "No Adapter From Version $16 for Identity": "ONNX's version converter cannot convert an operator",
+    "No Adapter From Version 6 for Identity": "ONNX's version converter cannot convert an operator",
     "No Adapter For Current Version $9 for MaxPool": "ONNX's version converter cannot convert an operator",
     "ValueError: Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 2235540927": (
         "The model is larger than 2 GiB"
@@ -283,6 +307,16 @@ REPORTED = {
     ),
     "lstm_base.h:53 onnxruntime::LSTMBase::LSTMBase(const OpKernelInfo &) layout_ == 0 was false.": (
         "A recurrent operator has the layout 1"
+    ),
+    "Fatal error: ai.onnx.ml:TreeEnsemble(-1) is not a registered function/op": (
+        "The operator is unknown to the runtime"
+    ),
+    "Type parameter (T) bound to different types (tensor(float16) and tensor(float) in node ().": (
+        "The element types of values contradict each other"
+    ),
+    "ValidationError: Field 'shape' of type is required but missing.": "An input or output has no shape",
+    "(op_type:Add): [ShapeInferenceError] Inferred shape and existing shape differ in rank: (2) vs (1)": (
+        "A declared shape contradicts the inferred shape"
     ),
     "Fatal error: QuickGelu(-1) is not a registered function/op": "The operator is unknown to the runtime",
     "[W] Your ONNX model has been generated with INT64 weights, while TensorRT does not natively support "

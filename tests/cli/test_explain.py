@@ -61,6 +61,13 @@ def test_exits_with_1_if_nothing_matches(run: Run) -> None:
         ("no kernel of FastGelu", ["opshift show com.microsoft.FastGelu"]),
         ("bad opset 13", ["opshift convert model.onnx fixed.onnx --target 13"]),
         ("bad opset version: 99", []),
+        ("Opset 11 is not supported", ["opshift convert model.onnx fixed.onnx --target 17"]),
+        ("unsupported opset version 17", ["opshift convert model.onnx fixed.onnx --target 13"]),
+        ("opset 28 too new: use opset 20", ["opshift convert model.onnx fixed.onnx --target 20"]),
+        (
+            "Opset 11 is not supported, please use opset 13",
+            ["opshift convert model.onnx fixed.onnx --target 13"],
+        ),
         ("bad ir_version 9", ["opshift convert model.onnx fixed.onnx --ir-version 9"]),
         ("in com.microsoft", ["opshift convert model.onnx fixed.onnx --without com.microsoft"]),
         ("Shape mismatch If it is", []),
