@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import onnx
 import pytest
 from support.toy_runtime import model, toy_runtime
 
@@ -18,8 +19,6 @@ from opshift.runtimes.conditions import concerns
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes
 
 if TYPE_CHECKING:
-    import onnx
-
     from opshift.registry.runtimes.restrictions import Restriction
 
 RUNTIME = toy_runtime()
@@ -67,6 +66,26 @@ def test_expands_only_bodies_whose_operators_have_not_changed() -> None:
     assert check_support(model("y = Swish (x)", opset=24), runtime) == ()
     (found,) = check_support(model("y = Swish (x)", opset=25), runtime)
     assert found.reason == "toy-1.0 has no kernel of ai.onnx.Swish"
+
+
+@pytest.mark.parametrize(
+    ("node", "opset", "is_expanded"),
+    [
+        ("MeanVarianceNormalization (x)", 9, True),
+        ("MeanVarianceNormalization (x)", 13, True),
+        ("MeanVarianceNormalization (x)", 18, True),
+        ("Relu (x)", 17, False),
+        ("Relu (x)", 18, True),
+    ],
+)
+def test_expands_a_body_from_the_first_opset_of_the_library_with_it(
+    node: str, opset: int, *, is_expanded: bool
+) -> None:
+    tested = model(f"y = {node}", opset=opset)
+    (found,) = ModelNodes(read(tested), default_registry()).nodes
+    body = onnx.defs.get_schema(found.node.op_type, opset)
+    assert bool(body.get_function_with_opset_version(opset)) == is_expanded
+    assert found.has_fixed_body == is_expanded
 
 
 def test_does_not_expand_operators_of_open_domains() -> None:

@@ -40,6 +40,7 @@ from opshift.model.operator_ids import (
 from opshift.model.tensors import can_pack_tensor, write_tensor
 from opshift.model.types import InputFacts, declared_dims, element_type_of
 from opshift.registry.models import OperatorVersion
+from opshift.registry.onnx_defs import onnx_defs
 from opshift.registry.registry import Registry
 from opshift.runtimes.called_functions import NODES_PER_GRAPH, CalledFunction, FunctionCall, max_inlined_nodes
 from opshift.runtimes.constant_values import ConstantValues, Unfolded
@@ -51,14 +52,6 @@ UNCHECKED: Final = "__"
 
 MAX_CONSTANT = 64
 """Maximum number of elements of a constant input from which the function body of a node may be built."""
-
-OPSET_18_BODIES: Final = frozenset(
-    {
-        "Elu", "HardSigmoid", "MeanVarianceNormalization", "Relu", "Selu", "Shrink", "Softplus", "Softsign",
-        "ThresholdedRelu",
-    }
-)  # fmt: skip
-"""Operators assumed to have function bodies in opset 18 only, as most have in the ONNX library."""
 
 TYPE_ATTRIBUTES: Final = ("to", "dtype", "output_dtype")
 """Attributes for output types of Cast, random and quantizing operators; declared types must equal these."""
@@ -149,9 +142,9 @@ class ModelNode:
             return False
         if version.body is None:
             return True
-        opsets, body_opset = self.scope.opsets, _body_opset(version)
-        written = {**opsets, version.domain: body_opset}
-        return self.has_fixed_body and all(
+        opsets, body_opset = self.scope.opsets, self._body_opset
+        written = {**opsets, version.domain: body_opset or 1}
+        return body_opset is not None and all(
             registry.known_at(each.op_type, written.get(each.domain, 1), each.domain)
             == registry.known_at(each.op_type, opsets.get(each.domain, 1), each.domain)
             for each in version.body.nodes
@@ -160,12 +153,17 @@ class ModelNode:
     @cached_property
     def has_fixed_body(self) -> bool:
         """Whether the function body exists, is the same for all nodes, and is not for a newer opset."""
+        return self._body_opset is not None
+
+    @cached_property
+    def _body_opset(self) -> int | None:
+        """Newest opset up to that of the node for which the ONNX library has a fixed body, or `None`."""
         version = self.operator
-        return (
-            version is not None
-            and version.body is not None
-            and _body_opset(version) <= self.scope.opsets.get(version.domain, 1)
-        )
+        if version is None or version.body is None:
+            return None
+        listed = onnx_defs().function_opsets.get(str(version.id), (version.since_version,))
+        opset = self.scope.opsets.get(version.domain, 1)
+        return max((each for each in listed if each <= opset), default=None)
 
     @cached_property
     def types(self) -> tuple[tuple[str, str | None], ...]:
@@ -258,10 +256,6 @@ class ModelNode:
             return proto
         element = self.scope.element_type(name)
         return (element, self.scope.shape(name)) if element else None
-
-
-def _body_opset(version: OperatorVersion) -> int:
-    return 18 if version.name in OPSET_18_BODIES else version.since_version
 
 
 def constant_of(node: NodeProto) -> TensorProto | None:
