@@ -99,6 +99,13 @@ RANGE = """
         (OPENVINO, LSTM.format(8), '"", y = LSTM (x, w, r)', 14, "does not run"),
         (LATEST, LSTM.format(8), '"", y = LSTM (x, w, r)', 14, "does not run"),
         (TRACT, LSTM.format(8), '"", y = LSTM (x, w, r)', 14, "runs"),
+        (
+            OPENVINO,
+            "float[2] x",
+            "f = Cast <to = 17> (x) b = Cast <to = 9> (f) y = Cast <to = 1> (b)",
+            21,
+            "does not run",
+        ),
         (TRACT, LSTM.format(8), 'a, "", y = LSTM <hidden_size = 2> (x, w, r)', 14, "does not run"),
         (TRACT, LSTM.format(8), '"", a, y = LSTM <hidden_size = 2> (x, w, r)', 14, "does not run"),
         (TRACT, LSTM.format(8), '"", "", y = LSTM <hidden_size = 2> (x, w, r)', 14, "runs"),
