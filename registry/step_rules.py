@@ -5,20 +5,26 @@ A diff of two definitions cannot prove that a step is `compatible`, but it can r
 
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from opshift.model.element_types import element_names
+from opshift.registry.attribute_values import Value, is_same_value, stored_value
 from opshift.registry.bodies import Body, BodyNode, FromAttribute
 from opshift.registry.changes.diff import Change, diff, fact_changes, merged_variables, unmet_groups
-from opshift.registry.models import Operator, OperatorVersion, Parameter
+from opshift.registry.models import Attribute, Operator, OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
     AnyVerb,
     AttributeInputVerb,
     AttributeToInput,
+    DropAttribute,
+    IgnoreAttribute,
+    RenameAttribute,
     RenameOp,
     RenameValue,
+    RequireAttribute,
     RequireNoInput,
     RequireNoOutput,
     Step,
@@ -133,7 +139,66 @@ def refutations(
     if any(isinstance(verb, RenameOp) for verb in verbs):
         return ()
     handled = {subject for verb in verbs for subject in _handled_names(verb)}
-    return tuple(_refutations_in(_all_changes(old, new), (old, new), handled))
+    found = tuple(_refutations_in(_all_changes(old, new), (old, new), handled))
+    return found + tuple(_changed_defaults(old, new, verbs))
+
+
+def _changed_defaults(
+    old: OperatorVersion, new: OperatorVersion, verbs: tuple[AnyVerb, ...]
+) -> Iterator[Refutation]:
+    """Yield attributes whose default `verbs` change for nodes that omit the attribute."""
+    handled = {subject for verb in verbs for subject in _handled_names(verb)}
+    for name, attribute in old.attributes.items():
+        # Versions can have a misspelled default that they do not allow, such as `foward` in GRU 1.
+        if name in handled and attribute.default is not None and not _has_illegal_default(attribute):
+            yield from _changed_default(name, attribute, new, verbs)
+
+
+def _has_illegal_default(attribute: Attribute) -> bool:
+    return isinstance(attribute.default, str) and not attribute.allows(attribute.default)
+
+
+def _is_same(value: Value, default: Value, kind: str) -> bool:
+    with suppress(ValueError):  # out of range for float32
+        return is_same_value(stored_value(value, kind), stored_value(default, kind))
+    return False
+
+
+def _changed_default(
+    name: str, attribute: Attribute, new: OperatorVersion, verbs: tuple[AnyVerb, ...]
+) -> Iterator[Refutation]:
+    """Apply `verbs` to a node without the attribute; yield a refutation if it gets another value."""
+    assert attribute.default is not None
+    if any(_refuses_or_removes(verb, name, attribute) for verb in verbs):
+        return
+    new_name, expected = name, attribute.default
+    values: dict[str, Value] = {}
+    for verb in verbs:
+        match verb:
+            case AddAttribute():
+                values.setdefault(verb.attribute, verb.value)
+            case RenameAttribute():
+                new_name = verb.to if verb.attribute == new_name else new_name
+                if verb.attribute in values:
+                    values[verb.to] = values.pop(verb.attribute)
+            case RenameValue() if verb.attribute == new_name:
+                expected = verb.values.get(str(expected), expected)
+                values = {key: verb.values.get(str(value), value) for key, value in values.items()}
+            case DropAttribute():
+                values.pop(verb.attribute, None)
+    if new_name in new.attributes:
+        actual = values.get(new_name, new.attributes[new_name].default)
+        if actual is not None and not _is_same(actual, expected, new.attributes[new_name].type):
+            reason = STEP_RULES["default-changed"].removesuffix(".")
+            text = f"{reason} ({new_name}: the default was {expected!r}, and the step yields {actual!r})"
+            yield Refutation("default-changed", name, text)
+
+
+def _refuses_or_removes(verb: AnyVerb, name: str, attribute: Attribute) -> bool:
+    """Return whether a verb refuses nodes without the attribute, or removes the attribute of any node."""
+    if isinstance(verb, RequireAttribute) and attribute.default is not None:
+        return verb.attribute == name and not _is_same(verb.value, attribute.default, attribute.type)
+    return isinstance(verb, IgnoreAttribute | AttributeToInput) and verb.attribute == name
 
 
 def _all_changes(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
