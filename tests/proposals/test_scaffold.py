@@ -126,6 +126,18 @@ def test_refuses_update_of_unknown_operator(tmp_path: Path) -> None:
         _new("update", "Softmaxx", tmp_path / "new")
 
 
+def test_refuses_second_deprecation(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"ai\.onnx\.Scatter:11 is already deprecated"):
+        _new("deprecation", "Scatter", tmp_path / "new")
+
+
+def test_update_must_change_something(tmp_path: Path) -> None:
+    path = _new("update", "Softmax", tmp_path / "new") / "operator.yaml"
+    path.write_text(path.read_text("utf-8").replace("change: ''", "change: A new version."), "utf-8")
+    reasons = [each.reason for each in check_proposal(path.parent).errors if each.rule == "steps.change"]
+    assert reasons == ["the version is the same as version 13"]
+
+
 def test_preview_operator_is_experimental(tmp_path: Path) -> None:
     path = _new("new-function", "Novelty", tmp_path / "new", "ai.onnx.preview")
     definition = (path / "operator.yaml").read_text("utf-8")

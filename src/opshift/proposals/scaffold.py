@@ -57,7 +57,8 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
 
     Raises:
         UsageError: a name is invalid, the folder already contains a proposal, the operator to add exists, or
-            the operator to change does not exist, is removed, is not released, or is defined in a document.
+            the operator to change does not exist, is removed or already deprecated, is not released, or is
+            defined in a document.
     """
     require_path_names(request.domain, request.name)
     if any((path / name).exists() for name in PROPOSAL_FILES):
@@ -100,6 +101,8 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
     newest = operator.versions[-1]
     if newest.removal:
         raise UsageError(f"{newest.id} is removed", remedy="propose a new operator with another name")
+    if newest.deprecation and request.kind == "deprecation":
+        raise UsageError(f"{newest.id} is already deprecated", remedy="propose a removal")
     is_open = not is_released(registry, newest)
     if is_open and request.kind != "update":
         raise UsageError(f"{newest.id} is not released", remedy=UNRELEASED_REMEDY)
