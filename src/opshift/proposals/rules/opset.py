@@ -59,7 +59,7 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
         position = positions.get(old.since_version)
         if position is None:
             changed.setdefault("missing", []).append(old.since_version)
-        elif names := _changed_fields(old, draft.operator.versions[position]):
+        elif names := changed_fields(old, draft.operator.versions[position]):
             changed.setdefault(f"changed {', '.join(names)}", []).append(old.since_version)
     for problem, versions in changed.items():
         # A changed key at the top of the file affects several versions: report the place of the list
@@ -99,7 +99,7 @@ def check_preview_version(draft: DefinedDraft) -> Problems:
         yield _at_opset(draft, reason)
 
 
-def _changed_fields(old: OperatorVersion, new: OperatorVersion) -> list[str]:
+def changed_fields(old: OperatorVersion, new: OperatorVersion) -> list[str]:
     """Return the names of changed fields, except texts and `removal`, which a published version may get."""
     new = replace(new, removal=old.removal)
     compared = (each.name for each in fields(old) if each.compare)

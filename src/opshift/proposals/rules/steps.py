@@ -5,10 +5,13 @@ from opshift.checker.findings import ERROR, INFO
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import ADAPTERS
 from opshift.proposals.evidence.evidence import Direction, Evaluated
+from opshift.proposals.rules.opset import changed_fields
 from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, Problems, first_of, rule
 from opshift.registry.changes.classes import BACKWARD
 from opshift.registry.changes.classify import classify, most_severe_class
+from opshift.registry.descriptions import texts_of
 from opshift.registry.errors import DefinitionError
+from opshift.registry.models import OperatorVersion
 from opshift.registry.step_rules import is_derivable
 from opshift.registry.steps import Refuse, StepAction
 from opshift.rewriting.version_graph import build_version_graph
@@ -18,10 +21,16 @@ VERSIONING = f"{ADDING}: version conversion"
 
 @rule("steps.change", ERROR, CONTRIBUTING, "describe it in step.change")
 def check_steps_change(draft: DefinedDraft) -> Problems:
-    """A new version describes what changed and how that affects converted models."""
-    step = draft.version.step
-    if draft.adds_version and not (step and step.change.strip()):
+    """A new version differs, and describes what changed and how that affects converted models."""
+    step, previous = draft.version.step, draft.previous
+    if not draft.adds_version or previous is None:
+        return
+    if not (step and step.change.strip()):
         yield draft.at_version("the change is not described", "step")
+    elif not _differs(previous, draft.version):
+        remedy = "change the definition or its texts, or withdraw the proposal"
+        reason = f"the version is the same as version {previous.since_version}"
+        yield draft.at_version(reason)._replace(remedy=remedy)
 
 
 @rule(
@@ -148,6 +157,11 @@ def check_steps_tested(draft: Evaluated) -> Problems:
         if not any(each.verdict in ("agrees", "differs") for each in comparisons):
             cause = f": {comparisons[0].reason}" if comparisons else ""
             yield draft.at_examples(f"no example was converted {direction} and run{cause}")
+
+
+def _differs(old: OperatorVersion, new: OperatorVersion) -> bool:
+    """Return whether two versions differ in more than their number and step."""
+    return not {*changed_fields(old, new)} <= {"since_version", "step"} or texts_of(old) != texts_of(new)
 
 
 def _step_action(draft: DefinedDraft, direction: Direction) -> StepAction | None:
