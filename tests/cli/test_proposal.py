@@ -67,10 +67,13 @@ def test_accepts_valid_proposal(run: Run, folder: Path) -> None:
         (("new", "x", "--kind", "new-operator", "--name", "../../evil"), 2, "is not a valid name"),
         (("new", "x", "--kind", "new-operator", "--name", "X", "-d", "a/../b"), 2, "is not a valid name"),
         (("check", "nowhere"), 2, "folder does not exist"),
+        (("check", "sq", "--opsets", "nowhere"), 2, "nowhere: does not exist"),
+        (("status", "sq", "--opsets", "sq"), 2, "sq: contains no operator definitions"),
+        (("new", "x", "--kind", "update", "--name", "Elu", "--opsets", "no"), 2, "no: does not exist"),
         (("sign", "sq", "--name", "Ada Example"), 2, "is the author"),
         (("explain", "no.rule"), 2, "unknown rule"),
         (("render", "sq", "--out", "page.pdf"), 2, "unsupported suffix"),
-        (("accept", "sq", "--opsets", "own"), 1, "sign-off.count"),
+        (("accept", "sq", "--opsets", "own"), 2, "own: does not exist"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
@@ -115,12 +118,15 @@ def test_signs_off_with_key(run: Run, folder: Path) -> None:
 
 
 def test_prints_refusal_as_json(run: Run, broken: Path) -> None:
+    own = broken.parent / "own"
+    own.mkdir()
+    (own / "reviewers.yaml").write_text("reviewers: [{name: Grace}]")
     result = run("proposal", "accept", "sq", "--opsets", "own", "--format", "json")
     assert result.exit_code == 1
     assert {"body.agrees", "sign-off.count"} <= {
         each["rule"] for each in json.loads(result.stdout)["findings"]
     }
-    assert not (broken.parent / "own").exists()
+    assert [each.name for each in own.iterdir()] == ["reviewers.yaml"]
 
 
 def test_refuses_to_sign_content_that_fails_the_check(run: Run, broken: Path) -> None:

@@ -28,7 +28,7 @@ from opshift.model.message_text import count_text, did_you_mean
 from opshift.opsets import OPSETS
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 from opshift.proposals.content.models import KINDS, Kind
-from opshift.proposals.content.staged_registry import is_standard, registry_of_tree
+from opshift.proposals.content.staged_registry import is_standard, registry_for, registry_of_tree
 from opshift.registry.definition_files import REVIEWERS
 
 _ANNOTATIONS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "notice"}
@@ -55,7 +55,7 @@ def check(
         trusted_folder(trust, tree) as trusted,
         show_progress(f"Running {folder}", quiet=quiet or form != "text"),
     ):
-        checked = check_proposal(folder, registry_of_tree(tree), trusted=trusted)
+        checked = check_proposal(folder, registry_for(folder, tree), trusted=trusted)
     shown = [each for each in checked.findings if level.includes(each.level)]
     if form == "github":
         for each in shown:
@@ -218,7 +218,7 @@ def new(
         raise UsageError(f"invalid author {author!r}", remedy="write --author 'Name <email>'")
     author_name = (match["name"] or match["bare"] or "").strip()
     request = ProposalRequest(found, domain, name, author_name, match["email"] or "")
-    files = scaffold(folder, request, registry_of_tree(tree))
+    files = scaffold(folder, request, registry_of_tree(tree, domain))
 
     def write(page: Page) -> None:
         for each in files:
@@ -293,7 +293,7 @@ def render(
         remedy = "name a file that ends in .md or .html"
         raise UsageError("unsupported suffix", place=str(output), remedy=remedy)
     with show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON):
-        review = review_page(folder, registry_of_tree(tree))
+        review = review_page(folder, registry_for(folder, tree))
     write_files({output: review.markdown if output.suffix == ".md" else review.html()})
     print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"), quiet=quiet)
 
@@ -325,7 +325,7 @@ def sign(
     from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
     from opshift.proposals.content.sign_off import sign as signed_by
 
-    registry = registry_of_tree(tree)
+    registry = registry_for(folder, tree)
     with trusted_folder(trust, tree) as trusted:
         with show_progress(f"Running {folder}", quiet=quiet or form is Format.JSON):
             errors = check_proposal(folder, registry, trusted=trusted).errors
@@ -360,7 +360,7 @@ def status(
     from opshift.proposals.check import status_of
 
     with trusted_folder(trust, tree) as trusted:
-        found = status_of(folder, registry_of_tree(tree), trusted)
+        found = status_of(folder, registry_for(folder, tree), trusted)
 
     def write(page: Page) -> None:
         page.title(found.title)

@@ -16,7 +16,7 @@ from opshift.analysis.verification.references import OPERATOR_NAME
 from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import Place, UsageError
 from opshift.model.messages import TensorProto
-from opshift.model.operator_ids import OperatorId
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.model.types import fill_type
 from opshift.opsets import OPSETS
 from opshift.proposals.check import check_proposal
@@ -35,7 +35,12 @@ from opshift.proposals.content.folder import (
     version_block,
     without_questions,
 )
-from opshift.proposals.content.staged_registry import module_name, reference_file, registry_of_tree
+from opshift.proposals.content.staged_registry import (
+    module_name,
+    reference_file,
+    registry_for,
+    registry_of_tree,
+)
 from opshift.proposals.evidence.cases import Arrays
 from opshift.proposals.evidence.evidence import Evaluated, registered_shape_rules
 from opshift.proposals.evidence.node_models import node_model, write_array
@@ -137,7 +142,7 @@ def accept(
             same path, the tree is opshift's own and no folder for code is given, or `proposal.yaml` or
             `releases.yaml` cannot be changed without changing other content.
     """
-    registry = registry_of_tree(tree)
+    registry = registry_for(path, tree)
     checked = check_proposal(path, registry, gate="accept", trusted=trusted)
     draft = checked.draft
     if checked.errors or not isinstance(draft, Evaluated):
@@ -406,7 +411,7 @@ def release(tree: Path, day: date | None = None) -> Released:
         UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.
         DefinitionError: the definitions in the tree are invalid.
     """
-    path, registry = tree / RELEASES, registry_of_tree(tree)
+    path, registry = tree / RELEASES, registry_of_tree(tree, DEFAULT_DOMAIN)
     releases = registry.releases.onnx if path.is_file() else {}
     name = next((each for each, release in releases.items() if not release.released), None)
     if name is None:

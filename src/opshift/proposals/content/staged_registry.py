@@ -1,9 +1,12 @@
 """The tree (folder) of operator definitions that a proposal extends: its registry, paths and opsets."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
+from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.proposals.content.folder import ProposalFolder
 from opshift.registry.definition_files import REVIEWERS
 from opshift.registry.errors import UnknownDomain
 from opshift.registry.models import OperatorVersion
@@ -13,13 +16,30 @@ UNRELEASED_REMEDY = "propose an update, which edits the version, or delete its d
 """Remedy in the error for a proposal that deprecates or removes an unreleased version."""
 
 
-def registry_of_tree(tree: Path | None) -> Registry:
+def registry_of_tree(tree: Path | None, domain: str = "") -> Registry:
     """Return a registry of a tree and, if the tree has no `releases.yaml`, of opshift's own definitions.
 
     For an empty or missing folder, return opshift's own definitions.
+
+    Raises:
+        UsageError: the folder is empty or missing, and `domain` is a domain of ONNX.
     """
-    is_new = tree is None or not ((tree / REVIEWERS).exists() or any(tree.glob("*/*.yaml")))
-    return load_registry([] if tree is None or is_new else [tree])
+    if tree is None:
+        return load_registry()
+    is_new = not ((tree / REVIEWERS).exists() or any(tree.glob("*/*.yaml")))
+    if is_new and domain and is_standard(domain):
+        reason = "contains no operator definitions" if tree.exists() else "does not exist"
+        remedy = "correct the path, or write a tree there with `opshift opset copy`"
+        raise UsageError(reason, place=str(tree), remedy=remedy)
+    return load_registry([] if is_new else [tree])
+
+
+def registry_for(proposal: Path, tree: Path | None) -> Registry:
+    """Return the registry that the proposal in a folder extends, see `registry_of_tree`."""
+    domain = ""
+    with suppress(OpshiftError):  # the check of the proposal reports an invalid file
+        domain = ProposalFolder(proposal).proposal.operator.domain
+    return registry_of_tree(tree, domain)
 
 
 def module_name(domain: str, name: str, opset: int) -> str:
