@@ -11,7 +11,7 @@ from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
 from opshift.proposals.content.folder import EXAMPLES, OPERATOR, PROPOSAL, SHAPES, ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
+from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, sign_off_count
 from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
@@ -149,7 +149,7 @@ class Status:
         """Return kind, state, author, sign-offs and fingerprint for text output."""
         invalid = len(self.proposal.sign_offs) - len(self.valid)
         names = ", ".join(each.name for each in self.valid) or "none"
-        count = f"{len(self.valid)} of {REQUIRED_SIGN_OFFS}: {names}"
+        count = f"{sign_off_count(len(self.valid))}: {names}"
         return {
             "kind": self.proposal.kind,
             "state": self.state,

@@ -20,7 +20,7 @@ from opshift.proposals.check import CheckResult, check_proposal
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.models import Proposal
-from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS
+from opshift.proposals.content.sign_off import sign_off_count
 from opshift.proposals.evidence.cases import parameter_at
 from opshift.proposals.evidence.coverage import coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
@@ -93,7 +93,7 @@ def _page_sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
     yield "Findings", table(("level", "rule", "place", "problem"), findings) or "None."
     if draft is not None:
         valid, digest = draft.sign_offs, fingerprint(checked.folder)
-        count = f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{digest}`."
+        count = f"{sign_off_count(len(valid))} sign-offs, for content with fingerprint `{digest}`."
         signers = [
             (escape_line(each.name), escape_line(each.date), "yes" if each.signature else "no")
             for each in valid

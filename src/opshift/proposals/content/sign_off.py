@@ -23,6 +23,11 @@ REQUIRED_SIGN_OFFS = 2
 """Number of required sign-offs by people other than the author."""
 
 
+def sign_off_count(valid: int) -> str:
+    """Return the number of valid sign-offs, such as `1 of 2`; `3` if there are more than required."""
+    return str(valid) if valid > REQUIRED_SIGN_OFFS else f"{valid} of {REQUIRED_SIGN_OFFS}"
+
+
 def valid_sign_offs(folder: ProposalFolder, reviewers: ReviewerList) -> tuple[SignOff, ...]:
     """Return the sign-offs of the current content by reviewers other than the author, one per person.
 
