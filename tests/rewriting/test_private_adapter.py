@@ -103,6 +103,22 @@ INVALID = {
         'domain="", then_branch=Graph("g", (), (), (Emitted(Node("Rel", (), ("z",), {}), 13, False),)))',
         "emits If: Rel in a subgraph: ai.onnx has no operator 'Rel'",
     ),
+    "own version again": (
+        'out.emit("Scale", node.inputs, node.outputs, opset=1)',
+        "the adapter com.acme.Scale 1 -> 2 converts 50,001 nodes in place of one",
+    ),
+    "own version twice": (
+        'out.emit("Scale", [out.emit("Scale", node.inputs, opset=1)], node.outputs, opset=1)',
+        "nodes in place of one: it emits nodes that it converts again",
+    ),
+    "output of another type": (
+        'out.emit("Cast", node.inputs[:1], node.outputs, domain="", to=7)',
+        "computes the output 'y' with the type int64, expected float",
+    ),
+    "output with the type of a constant": (
+        'out.emit("Identity", [out.constant([1], "bool")], node.outputs, domain="")',
+        "computes the output 'y' with the type bool, expected float",
+    ),
     "unknown domain": (
         'out.emit("Scale", node.inputs[:1], node.outputs, domain="com.other")',
         "emits Scale: no definitions for domain 'com.other'",

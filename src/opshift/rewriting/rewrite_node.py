@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from typing import NamedTuple, Protocol
 
-from opshift.adapters.core.adapter_table import StepKey
+from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.adapters.core.rewriter import (
     LARGE_FACTOR,
     MAX_CONSTANT_BYTES,
@@ -25,7 +26,7 @@ from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
 from opshift.rewriting.result import ComputedRewrite, Emission, EmittedGraph
 from opshift.rewriting.routes import Route, Router
-from opshift.rewriting.type_check import require_supported_types
+from opshift.rewriting.type_check import changed_output_type, require_supported_types
 from opshift.rewriting.validation import (
     CHECK_MODEL_REMEDY,
     validate_axes,
@@ -45,38 +46,53 @@ def run_private_adapter(step: VersionStep, node: Node, out: Rewriter, registry: 
     """
     assert step.function is not None
     assert step.private_adapter is not None
-    key = StepKey(step.source.domain, step.source.name, step.source.since_version, step.opset)
-    label = f"node {node_label('', node.op_type, node.outputs)}"
     workspace = out.workspace
     out.workspace = names = _RecordedNames(workspace)
     try:
         step.function(node, out)
-        problem = _problem(node, out, names.created, registry)
+        problem = _problem(node, step.source, out, names, registry)
     except OpshiftError:
         raise
     except FAILURES as error:
-        raise extension_failed(f"adapter {key}", step.private_adapter, error, label) from error
+        raise _adapter_failed(step, step.private_adapter, node, error) from error
     finally:
         out.workspace = workspace
     if problem:
-        raise extension_failed(f"adapter {key}", step.private_adapter, problem, label)
+        raise _adapter_failed(step, step.private_adapter, node, problem)
 
 
-def _problem(node: Node, out: Rewriter, created: set[str], registry: Registry) -> str:
+def _adapter_failed(
+    step: VersionStep, adapter: Adapter, node: Node, cause: BaseException | str
+) -> ExtensionFailed:
+    key = StepKey(step.source.domain, step.source.name, step.source.since_version, step.opset)
+    return extension_failed(
+        f"adapter {key}", adapter, cause, f"node {node_label('', node.op_type, node.outputs)}"
+    )
+
+
+def _problem(
+    node: Node, operator: OperatorVersion, out: Rewriter, names: _RecordedNames, registry: Registry
+) -> str:
     """Return the first problem of the nodes that a private adapter emitted; empty if they are valid."""
     if not out.emitted:
         return "emits no node"
+    created = names.types.keys()
     known, produced = {"", *node.inputs, *created}, set[str]()
+    emissions: list[Emission] = []
     for emitted in out.emitted:
         results = emitted.node.outputs
         reason = _wrong_name(emitted.node, known, {"", *node.outputs, *created} - produced)
         reason = reason or _contradiction(emitted, registry)
         if reason:
             return f"emits {emitted.node.op_type}: {reason}"
+        version = registry.get_schema(emitted.node.op_type, emitted.opset, emitted.node.domain)
+        emissions.append(Emission(emitted.node, version, True))
         produced.update(filter(None, results))
         known.update(results)
     missing = [name for name in node.outputs if name not in produced and out.is_used(name)]
-    return f"does not compute the output {missing[0]!r}" if missing else ""
+    if missing:
+        return f"does not compute the output {missing[0]!r}"
+    return changed_output_type(Emission(node, operator, True), emissions, out.facts, names)
 
 
 def _wrong_name(node: Node, known: set[str], new: set[str]) -> str:
@@ -123,21 +139,24 @@ class _ForwardingOutput:
 
 
 class _RecordedNames(_ForwardingOutput):
-    """Wrapper of an `Output` that records the names that the output creates."""
+    """Wrapper of an `Output` that records the names that the output creates, and the types of constants."""
 
     def __init__(self, output: Output) -> None:
         super().__init__(output)
-        self.created: set[str] = set()
+        self.types: dict[str, str | None] = {}
 
     def fresh(self, hint: str) -> str:
         name = super().fresh(hint)
-        self.created.add(name)
+        self.types[name] = None
         return name
 
     def add_constant(self, tensor: Tensor) -> str:
         name = super().add_constant(tensor)
-        self.created.add(name)
+        self.types[name] = tensor.element_type
         return name
+
+    def constant_type(self, name: str) -> str | None:
+        return self.types.get(name)
 
 
 class _AllowingOutput(_ForwardingOutput):
@@ -153,6 +172,9 @@ class _AllowingOutput(_ForwardingOutput):
 
 MAX_STEPS = 50_000
 """Maximum number of steps per node; bounds the time, and ends steps that undo each other in a cycle."""
+
+MAX_REPETITIONS = 500
+"""Above this number of runs of one private adapter for one node, an exceeded limit is its mistake."""
 
 INVALID_NODE_ERRORS = (
     LookupError,
@@ -277,7 +299,8 @@ class _NodeRewriter(NamedTuple):
                     if not successor:
                         emitted = [each._replace(is_replacement=False) for each in emitted]
                     pending += emitted
-                    self._require_few(len(done) + len(pending) - len(expanded), emitted)
+                    count = len(done) + len(pending) - len(expanded) + sum(map(_count_nested, emitted))
+                    self._require_few(count, applied_steps, node)
                     break
                 current = emitted[0].node
             else:
@@ -286,13 +309,13 @@ class _NodeRewriter(NamedTuple):
                 if route.status.has_graphs:
                     current = self._with_converted_graphs(current, applied_steps)
                 done.append(Emission(current, route.final, successor))
-            _require_few_steps(applied_steps)
+            _require_few_steps(applied_steps, node)
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
-    def _require_few(self, count: int, emitted: Iterable[Emitted]) -> None:
-        """Raise CannotConvert if `count`, plus the nodes in the graphs of `emitted`, is too large."""
-        count += sum(map(_count_nested, emitted))
+    def _require_few(self, count: int, steps: list[VersionStep], node: Node) -> None:
+        """Raise CannotConvert, or ExtensionFailed because of a cycle, if the number of nodes is too large."""
         if count > self.limit:
+            _require_no_cycle(steps, node)
             require_at_most(count, MAX_NODES, "nodes", self.output)
 
     def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
@@ -317,7 +340,7 @@ class _NodeRewriter(NamedTuple):
                 validate_emitted_attributes(node, route.final)
             result = self.rewrite(node, opset, route)
             applied_steps += result.steps
-            _require_few_steps(applied_steps)
+            _require_few_steps(applied_steps, node)
             yield from result.nodes
 
     def _run_step(
@@ -387,8 +410,18 @@ def _most_severe(refusals: list[CannotConvert], source: int) -> CannotConvert:
     return found
 
 
-def _require_few_steps(steps: list[VersionStep]) -> None:
+def _require_no_cycle(steps: list[VersionStep], node: Node) -> None:
+    """Raise ExtensionFailed if a private adapter seems to emit nodes that it converts again without end."""
+    private = (each for each in steps if each.private_adapter is not None)
+    for step, count in Counter(private).most_common(1):
+        if step.private_adapter is not None and count > MAX_REPETITIONS:
+            problem = f"converts {count:,} nodes in place of one: it emits nodes that it converts again"
+            raise _adapter_failed(step, step.private_adapter, node, problem)
+
+
+def _require_few_steps(steps: list[VersionStep], node: Node) -> None:
     if len(steps) > MAX_STEPS:
+        _require_no_cycle(steps, node)
         remedy = "reduce the sizes in the model, or convert to a newer opset"
         reason = f"the conversion of this node needs more than {MAX_STEPS:,} steps"
         raise CannotConvert(reason, "limit.exceeded", remedy=remedy)

@@ -50,16 +50,36 @@ def require_supported_types(result: ComputedRewrite, facts: Facts, constants: _C
     # Query types only if the nodes do not support all types of the original: inference takes time, and a
     # cached rewrite repeats each query whenever it is reused.
     declared = dict(_declared_types(original.inputs, operator.inputs, operator))
-    if _find_problem(result.nodes, declared, constants) is None:
+    if _find_problem(result.nodes, dict(declared), constants) is None:
         return
-    asked = [name for name, types in declared.items() if len(types) > 1]
-    known = {name: facts.element_type(name) for name in asked}
-    exact = declared | {name: _type_set(found) for name, found in known.items() if found}
-    problem = _find_problem(result.nodes, exact, constants, any_suffices=True)
+    problem = _find_problem(result.nodes, _exact_types(declared, facts), constants, any_suffices=True)
     if problem is not None:
         types = ", ".join(map(short_type, sorted(problem.types)))
         reason = f"the operator has no equivalent for {types} at the target"
         raise CannotConvert(reason, "type.unsupported", subject=types, remedy=TYPE_REMEDY)
+
+
+def _exact_types(declared: Mapping[str, Types], facts: Facts) -> dict[str, Types]:
+    """Return `declared` with the inferred type of each value that may have several types."""
+    known = {name: facts.element_type(name) for name, types in declared.items() if len(types) > 1}
+    return {**declared, **{name: _type_set(found) for name, found in known.items() if found}}
+
+
+def changed_output_type(
+    original: Emission, emissions: Sequence[Emission], facts: Facts, constants: _Constants
+) -> str:
+    """Return an output of a node to which the emitted nodes give another type, as text; else `""`."""
+    node, operator, _ = original
+    before = _exact_types(dict(_declared_types(node.inputs, operator.inputs, operator)), facts)
+    after = dict(before)
+    for nodes, types in (((original,), before), (emissions, after)):
+        _find_problem(nodes, types, constants, any_suffices=True)
+    for name in node.outputs:
+        old, new = (types.get(name, UNKNOWN) for types in (before, after))
+        if old and new and old.isdisjoint(new):
+            old_text, new_text = (", ".join(map(short_type, sorted(each))) for each in (old, new))
+            return f"computes the output {name!r} with the type {new_text}, expected {old_text}"
+    return ""
 
 
 # Cached shortcut for most rewrites: without it, `_find_problem` takes a tenth of the rewrite's time.
@@ -106,7 +126,7 @@ def _present(names: Sequence[str], formals: Sequence[Parameter]) -> Iterator[tup
 
 def _find_problem(
     emissions: Sequence[Emission],
-    outer: Mapping[str, Types],
+    known: dict[str, Types],
     constants: _Constants,
     *,
     any_suffices: bool = False,
@@ -117,12 +137,12 @@ def _find_problem(
 
     Args:
         emissions: the nodes, in order.
-        outer: types of the values that the nodes read; empty for a value that may have any type.
+        known: types of the values that the nodes read, to which those of their outputs are added; empty for
+            a value that may have any type.
         constants: types of constants.
         any_suffices: if true, one supported type per input suffices, but inputs with the same type variable
             must share a type; by default, all types of an input must be supported.
     """
-    known = dict(outer)
     for node, operator, _ in emissions:
         chosen: dict[str, Types] = {}
         for name, formal in _present(node.inputs, operator.inputs):
@@ -134,7 +154,7 @@ def _find_problem(
         for graph in emitted_graphs(node):
             inner = {**known, **{each.name: _type_set(each.type) for each in graph.graph.inputs}}
             for nodes in (graph.nodes, graph.after):
-                problem = _find_problem(nodes, inner, constants, any_suffices=any_suffices)
+                problem = _find_problem(nodes, dict(inner), constants, any_suffices=any_suffices)
                 if problem is not None:
                     return problem
         for name, formal in _present(node.outputs, operator.outputs):
