@@ -27,6 +27,7 @@ from opshift.model.errors import UsageError
 from opshift.model.message_text import count_text, did_you_mean
 from opshift.opsets import OPSETS
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
+from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.content.staged_registry import is_standard, registry_for, registry_of_tree
 from opshift.registry.definition_files import REVIEWERS
@@ -320,7 +321,6 @@ def sign(
     proposal's code.
     """
     from opshift.proposals.check import check_proposal
-    from opshift.proposals.content.folder import ProposalFolder
     from opshift.proposals.content.reviewers import ReviewerList
     from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
     from opshift.proposals.content.sign_off import sign as signed_by
