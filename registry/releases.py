@@ -218,11 +218,12 @@ class Releases(Record):
     def companion_opset(self, opsets: Mapping[str, int]) -> int:
         """Return the default domain's opset in the first ONNX release that supports all of `opsets`, or 1.
 
-        A domain that a release lacks is ignored.
+        Domains outside ONNX are ignored.
         """
+        known = {domain: opset for domain, opset in opsets.items() if domain in self._first_releases}
         for release in self.onnx.values():
-            if all(release.opsets.get(domain, opset) >= opset for domain, opset in opsets.items()):
-                return release.opsets[DEFAULT_DOMAIN]
+            if all(release.opsets.get(domain, 0) >= opset for domain, opset in known.items()):
+                return release.opsets.get(DEFAULT_DOMAIN, 1)
         return 1
 
     def companion_of(self, domain: str, default_opset: int) -> int | None:
@@ -233,7 +234,9 @@ class Releases(Record):
         """
         if domain not in self._first_releases:
             return None
-        releases = (each for each in self.onnx.values() if each.opsets[DEFAULT_DOMAIN] <= default_opset)
+        releases = (
+            each for each in self.onnx.values() if each.opsets.get(DEFAULT_DOMAIN, 0) <= default_opset
+        )
         return max((each.opsets.get(domain, 0) for each in releases), default=0)
 
     def find(self, name: str) -> Release | Consumer | None:

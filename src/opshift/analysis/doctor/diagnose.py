@@ -40,7 +40,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, declare
 from opshift.model.types import Shape
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.rewriting.routes import replaced_from
 from opshift.rewriting.validation import validate_node
 
@@ -307,7 +307,7 @@ def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis
         InvalidModel: the input is not a model, or cannot be repaired.
     """
     source, _ = model_of(model)
-    definitions = registry or default_registry()
+    definitions = registry_or_default(registry)
     try:
         return _Doctor(source, definitions).diagnosis()
     except InvalidModel as error:
@@ -465,7 +465,11 @@ class _Doctor:
         candidates = (
             each
             for each in self._registry.releases.onnx.values()
-            if (each.ir_version <= ir_version if default is None else each.opsets[DEFAULT_DOMAIN] <= default)
+            if (
+                each.ir_version <= ir_version
+                if default is None
+                else each.opsets.get(DEFAULT_DOMAIN, 0) <= default
+            )
         )
         return max((each.opsets.get(domain, 1) for each in candidates), default=newest)
 
