@@ -178,6 +178,8 @@ class _Parser:
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
             raise FormError(f"line {value.lineno} does not call an operator")
         if value.func.id == "given":
+            if len(value.args) != 1:
+                raise FormError(f"line {value.lineno}: `given` needs one value before its keywords")
             self._implied |= {each.arg or "": _parse_term(each.value) for each in value.keywords}
             self._add_node(value.args[0], outputs)
             return
@@ -188,6 +190,8 @@ class _Parser:
     def _parse_operand(self, value: ast.expr) -> Operand:
         function = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
         if isinstance(value, ast.Call) and function == "filled":
+            if len(value.args) != 1 or value.keywords:
+                raise FormError(f"line {value.lineno}: `filled` needs one constant")
             return ConstantOperand((_parse_term(value.args[0]),), is_filled=True)
         if isinstance(value, ast.Call) and function and function != "sqrt":
             name = f"{function} {len(self._nodes)}"
@@ -215,10 +219,12 @@ def _parse_term(value: ast.expr) -> Term:
             return AttributeTerm(name, "negative")
         case ast.BinOp(left=ast.Constant(value=1), op=ast.Div(), right=ast.Name(id=name)):
             return AttributeTerm(name, "reciprocal")
-        case ast.Call(func=ast.Name(id="sqrt"), args=[ast.Name(id=name)]):
-            return AttributeTerm(name, "root")
-        case ast.Call(func=ast.Name(id="sqrt"), args=[ast.BinOp(op=ast.Div(), right=ast.Name(id=name))]):
-            return AttributeTerm(name, "root of reciprocal")
+        case ast.Call(func=ast.Name(id="sqrt"), args=[operand], keywords=[]):
+            match _parse_term(operand):
+                case AttributeTerm(name, "same"):
+                    return AttributeTerm(name, "root")
+                case AttributeTerm(name, "reciprocal"):
+                    return AttributeTerm(name, "root of reciprocal")
     raise FormError(f"{ast.unparse(value)} is not a constant")
 
 
@@ -239,6 +245,7 @@ def form_problems(
 def _problems_of(
     parsed: ParsedForm, known: set[str], outputs: Collection[str], attributes: Mapping[str, object]
 ) -> Iterator[str]:
+    yield from (f"{each} is not an attribute" for each in parsed.implied if each not in attributes)
     known = {*known, ANY_VALUE.name, *parsed.aliases}
     for node in parsed.nodes:
         for operand in (*node.operands, *node.named.values()):

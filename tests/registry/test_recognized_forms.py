@@ -66,6 +66,14 @@ def test_reads_implied_attributes() -> None:
         ("Y.z = Neg(X)", "line 1 does not assign to names"),
         ("Y = 1 + X", "line 1 does not call an operator"),
         ("Y = Mul(X, alpha ** 2)", "is not a constant"),
+        ("Y = Mul(X, 2 / alpha)", "2 / alpha is not a constant"),
+        ("Y = Mul(X, sqrt(2 / alpha))", "2 / alpha is not a constant"),
+        ("Y = Mul(X, sqrt(-alpha))", r"sqrt\(-alpha\) is not a constant"),
+        ("Y = Mul(X, sqrt(2))", r"sqrt\(2\) is not a constant"),
+        ("Y = given(alpha=1)", "line 1: `given` needs one value"),
+        ("Y = given(X, X, alpha=1)", "line 1: `given` needs one value"),
+        ("Y = Mul(X, filled())", "line 1: `filled` needs one constant"),
+        ("Y = Mul(X, filled(1, 2))", "line 1: `filled` needs one constant"),
     ],
 )
 def test_refuses_other_syntax(text: str, message: str) -> None:
@@ -79,6 +87,7 @@ def test_refuses_other_syntax(text: str, message: str) -> None:
         ("Y = Neg(Z)", "Z is neither an input nor a value of an earlier line"),
         ("y = Neg(X)", "no line assigns to an output"),
         ("Y = Mul(X, -beta)", "beta is not an attribute"),
+        ("Y = given(Neg(X), beta=1)", "beta is not an attribute"),
     ],
 )
 def test_finds_mistakes(text: str, problem: str) -> None:
