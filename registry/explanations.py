@@ -77,7 +77,7 @@ def refusal_causes(path: Path = REFUSAL_CAUSES) -> Mapping[str, Cause]:
 def _read_causes(path: Path) -> dict[str, Cause]:
     from opshift.registry.yaml_files import load_yaml
 
-    return {code: from_file_content(Cause, content, path) for code, content in load_yaml(path).items()}
+    return from_file_content(dict[str, Cause], load_yaml(path), path)
 
 
 def refusal_cause(code: str) -> Cause:

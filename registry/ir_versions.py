@@ -61,8 +61,10 @@ def read_ir_versions(path: Path) -> dict[str, IrVersion]:
     """Read and validate each IR version of a file, or raise `DefinitionError`."""
     from opshift.registry.yaml_files import error_at, load_yaml
 
-    versions = {}
-    for number, content in load_yaml(path).items():
+    versions, data = {}, load_yaml(path)
+    if not isinstance(data, dict) or not data:
+        raise error_at(path, (), "is not a mapping of IR versions")
+    for number, content in data.items():
         try:
             versions[str(int(number))] = from_plain_data(IrVersion, content)
         except ValueError as error:

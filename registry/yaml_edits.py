@@ -18,11 +18,16 @@ def set_value(text: str, key: str, value: str) -> str:
 
 
 def append_item(text: str, key: str, item: str) -> str:
-    """Return the text of a YAML mapping with `item` appended to the list at `key`, see `set_value`."""
+    """Return the text of a YAML mapping with `item` appended to the list at `key`, see `set_value`.
+
+    Raises:
+        DefinitionError: the text is not YAML, or the value at `key` is not a list.
+    """
     listed, newline = _value_of(text, key), _newline_of(text)
     if listed is None:
         return f"{_ended(text)}{key}:{newline}- {item}{newline}"
-    assert isinstance(listed, yaml.SequenceNode)
+    if not isinstance(listed, yaml.SequenceNode):
+        raise DefinitionError(f"{key!r} is not a list", remedy="correct it")
     if not listed.value:
         head = text[: listed.start_mark.index].rstrip()
         return f"{head}{newline}- {item}{text[listed.end_mark.index :]}"

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from opshift.catalogue.history import history_of
 from opshift.catalogue.kernels import (
+    OpsetShare,
     RuntimeCell,
     State,
     kernel_types,
@@ -114,6 +115,10 @@ def test_share_of_operators_falls_with_newer_opsets() -> None:
     assert [each.opset for each in shares if each] == list(range(1, 22))
     assert shares[21:] == [None] * (REGISTRY.newest_opset() - 21)
     assert all(each.supported <= each.total and 1 <= each.level <= 5 for each in shares if each)
+
+
+def test_share_of_an_opset_without_operators_is_complete() -> None:
+    assert (OpsetShare(1, 0, 0).percent, OpsetShare(1, 2, 3).percent) == (100, 66)
 
 
 def test_releases_without_a_version_have_no_kernel_of_it() -> None:

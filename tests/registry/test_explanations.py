@@ -12,7 +12,7 @@ import pytest
 
 from opshift.converter.refusals import Refusal
 from opshift.model.errors import CannotConvert
-from opshift.registry.errors import ResolveError
+from opshift.registry.errors import DefinitionError, ResolveError
 from opshift.registry.explanations import PRIVATE_CAUSE, refusal_cause, refusal_causes
 from opshift.registry.steps import Refuse
 
@@ -43,6 +43,13 @@ def test_codes_are_permanent() -> None:
     codes = list(refusal_causes())
     assert set(recorded) <= set(codes), "codes never change or disappear: users refer to them"
     assert codes == recorded, "append the new codes to tests/golden/refusal-codes.txt"
+
+
+@pytest.mark.parametrize("content", ["- title: a", "3", "node.invalid: [a]", ""])
+def test_refuses_an_invalid_file(content: str, tmp_path: Path) -> None:
+    (tmp_path / "refusals.yaml").write_text(content, "utf-8")
+    with pytest.raises(DefinitionError):
+        refusal_causes(tmp_path / "refusals.yaml")
 
 
 @pytest.mark.parametrize("code", refusal_causes())

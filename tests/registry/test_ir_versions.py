@@ -72,3 +72,11 @@ def test_refuses_an_invalid_file_with_its_line(tmp_path: Path, content: str, rea
         IrVersions.load(path)
     assert reason in caught.value.reason
     assert str(caught.value.place) == f"{path}:2"
+
+
+@pytest.mark.parametrize("content", ["- {onnx: '1.0'}", "{}", "3", ""])
+def test_refuses_a_file_without_versions(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "ir_versions.yaml"
+    path.write_text(content, "utf-8")
+    with pytest.raises(DefinitionError, match="is not a mapping of IR versions"):
+        IrVersions.load(path)

@@ -218,7 +218,7 @@ class OpsetShare(NamedTuple):
     @property
     def percent(self) -> int:
         """Percentage of supported operators, rounded down: 100 means all."""
-        return 100 * self.supported // self.total
+        return 100 * self.supported // self.total if self.total else 100
 
     @property
     def level(self) -> int:

@@ -9,7 +9,8 @@ from support.proposals import proposal, replace_text
 
 from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import ProposalFolder, edited_proposal
-from opshift.registry.yaml_edits import set_value
+from opshift.registry.errors import DefinitionError
+from opshift.registry.yaml_edits import append_item, set_value
 
 
 def accepted(path: Path) -> str:
@@ -32,6 +33,12 @@ def test_changes_only_the_state(before: str, after: str, tmp_path: Path) -> None
     path = proposal("function", tmp_path / "sq", replace_text("proposal.yaml", "state: in-review\n", before))
     text = (path / "proposal.yaml").read_text("utf-8")
     assert accepted(path) == text.replace(before, after)
+
+
+@pytest.mark.parametrize("value", ["3", "{a: 1}", ""])
+def test_appends_only_to_lists(value: str) -> None:
+    with pytest.raises(DefinitionError, match="'signs' is not a list"):
+        append_item(f"signs: {value}\n", "signs", "x")
 
 
 def test_adds_missing_state(tmp_path: Path) -> None:
