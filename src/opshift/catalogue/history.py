@@ -130,7 +130,7 @@ def _adapter_text(pair: StepKey) -> str:
     """Return module and name of an adapter, and the first paragraph of its docstring."""
     function = ADAPTERS.get(pair)
     if function is None:
-        return "not implemented yet"
+        return "in Python code that is not loaded"
     module = function.__module__.rpartition(".")[2]
     name = getattr(function, "__name__", "")
     sentence = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
