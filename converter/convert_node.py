@@ -14,7 +14,7 @@ from opshift.model.operator_ids import canonical_domain, model_domain, opset_imp
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.errors import require_node
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 if TYPE_CHECKING:
     from opshift.checker.findings import Finding
@@ -77,7 +77,7 @@ def convert_node(
         UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
         InvalidModel: a name in the node is not UTF-8.
     """
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     model = model_of_node(node, source, inputs, taken, registry)
     before = {each.name for each in model.graph.initializer}
     options = Options.of(
@@ -119,7 +119,7 @@ def validate_node(
     """
     from opshift.checker.check import check
 
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     model = model_of_node(node, opset, inputs, (), registry)
     place = node_place("graph", model.graph.node[0])
     return tuple(each for each in check(model, registry=registry) if each.place.startswith(place))

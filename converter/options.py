@@ -25,7 +25,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.definition_files import has_kernel_data
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.registry.releases import nearest_older, split_release
 from opshift.registry.steps import Allow
 
@@ -207,7 +207,7 @@ class Options(FrozenRecord):
     ) -> Options:
         """Return options from the arguments of `convert_version`; raise its errors for invalid arguments."""
         require_known(flags, StoredFlags.__annotations__)
-        registry = registry or default_registry()
+        registry = registry_or_default(registry)
         removed = read_without(without, registry)
         if removed and flags.get("reversible"):
             reason = "a reversible conversion would restore the operators in `without`"

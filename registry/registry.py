@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from opshift.model.errors import Place
+from opshift.model.errors import Place, UsageError
 from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
@@ -93,7 +94,9 @@ class Registry(Sources):
             DefinitionError: the folder contains no definitions, or redefines an operator.
             UsageError: the folder does not exist.
         """
-        return Registry((*self.folders, Path(folder)), self.documents, self._staged, self._files.installed)
+        return Registry(
+            (*self.folders, _path_of(folder)), self.documents, self._staged, self._files.installed
+        )
 
     def with_document(self, path: Path | str) -> Registry:
         """Return a registry with an operator-set document added, as the only source of its domain.
@@ -102,7 +105,7 @@ class Registry(Sources):
             DocumentError: the file is not a valid operator-set document, or its domain is already defined.
             DefinitionError: a definition in it is invalid.
         """
-        return Registry(self.folders, (*self.documents, Path(path)), self._staged, self._files.installed)
+        return Registry(self.folders, (*self.documents, _path_of(path)), self._staged, self._files.installed)
 
     def with_operator(self, operator: Operator) -> Registry:
         """Return a registry with an operator added or replaced; raise `InvalidDefinition` for a mistake."""
@@ -396,6 +399,21 @@ def default_registry() -> Registry:
     return Registry((OPSETS,), installed=True)
 
 
+def _path_of(source: object) -> Path:
+    if not isinstance(source, str | os.PathLike):
+        reason = f"expected the path of definitions, got {type(source).__name__}"
+        raise UsageError(reason, remedy="pass a folder or a document with definitions")
+    return Path(source)
+
+
+def registry_or_default(registry: Registry | None) -> Registry:
+    """Return `registry`, or the default registry for `None`; raise UsageError for other objects."""
+    if registry is not None and not isinstance(registry, Registry):
+        reason = f"expected a Registry, got {type(registry).__name__}"
+        raise UsageError(reason, remedy="pass the result of load_registry")
+    return registry or default_registry()
+
+
 def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
     """Return a registry of the project's definitions, those of installed packages, and those in `sources`.
 
@@ -408,7 +426,8 @@ def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
         DefinitionError: a folder has no definitions, a document is invalid, or an operator is redefined.
         UsageError: a source does not exist.
     """
-    paths = [Path(each) for each in ([sources] if isinstance(sources, Path | str) else sources)]
+    listed: object = [sources] if isinstance(sources, Path | str) else sources
+    paths = [_path_of(each) for each in (listed if isinstance(listed, Iterable) else [listed])]
     if not paths:
         return default_registry()
     folders = [each for each in paths if not each.is_file()]

@@ -1,6 +1,6 @@
 """Table of adapters, and functions that load adapters from installed packages and from files."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise, product
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opshift.model.errors import OpshiftError, Place
+from opshift.model.errors import OpshiftError, Place, UsageError
 from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, path_of, run_file
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
@@ -64,8 +64,14 @@ def adapter(
 
     Raises:
         DuplicateAdapter: another function is registered for the step.
+        UsageError: an argument is invalid, or two successive versions are equal.
     """
-    return _register(op_types, pairwise((source, target, *further)), domain, error)
+    steps = tuple(pairwise((source, target, *further)))
+    for start, end in steps:
+        if start == end:
+            remedy = "name two versions, or use @expression or @function_body for one version"
+            raise UsageError(f"an adapter of {op_types} converts from {start} to itself", remedy=remedy)
+    return _register(op_types, steps, domain, error)
 
 
 def function_body(
@@ -98,7 +104,8 @@ def expression(
 def _register(
     op_types: str | tuple[str, ...], steps: Iterable[tuple[int, int]], domain: str, error: str = ""
 ) -> Callable[[Adapter], Adapter]:
-    names = (op_types,) if isinstance(op_types, str) else op_types
+    names, steps = (op_types,) if isinstance(op_types, str) else op_types, tuple(steps)
+    _require_steps(names, steps, domain)
     pairs = [StepKey(domain, op_type, *step) for op_type, step in product(names, steps)]
 
     def register(function: Adapter) -> Adapter:
@@ -111,6 +118,22 @@ def _register(
         return function
 
     return register
+
+
+def _require_steps(names: object, steps: Sequence[tuple[int, int]], domain: object) -> None:
+    """Raise UsageError unless operator names, versions and domain of a decorator are valid."""
+    texts = (*names, domain) if isinstance(names, tuple | list) and names else (names,)
+    numbers = [version for step in steps for version in step]
+    if not all(isinstance(each, str) and each for each in texts) or not numbers:
+        reason = (
+            f"expected names of operators, versions and a domain, got {names!r}, {numbers} and {domain!r}"
+        )
+    # the target 0 is the opset before version 1
+    elif not all(type(start) is type(end) is int and start > 0 <= end for start, end in steps):
+        reason = f"expected versions as positive integers, got {', '.join(map(repr, numbers))}"
+    else:
+        return
+    raise UsageError(reason, remedy='register it as in @adapter("Scale", 1, 2, domain="com.acme")')
 
 
 def error_bound(step: StepKey) -> str:
@@ -128,12 +151,14 @@ def temporary_adapters() -> Iterator[None]:
     """Context manager that restores at exit the adapters that were registered at entry."""
     # Load all adapters first: a module that is first imported in the context would lose its adapters.
     adapter_table()
-    before = dict(_registered)
+    before, errors = dict(_registered), dict(_errors)
     try:
         yield
     finally:
         _registered.clear()
         _registered.update(before)
+        _errors.clear()
+        _errors.update(errors)
 
 
 def unregister(domain: str, op_type: str, version: int) -> None:
@@ -141,6 +166,7 @@ def unregister(domain: str, op_type: str, version: int) -> None:
     for key in list(_registered):
         if key[:2] == (domain, op_type) and version in key[2:]:
             del _registered[key]
+            _errors.pop(key, None)
 
 
 @cache
@@ -225,10 +251,12 @@ def _import_file(file: Path) -> str:
         except BaseException as error:
             for key in _adapters_in(name):
                 del _registered[key]
+                _errors.pop(key, None)
             if not isinstance(error, FAILURES) or isinstance(error, OpshiftError):
                 raise
             place = Place(str(file), error_line(error, file))
-            raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
+            reason, remedy = f"{type(error).__name__}: {error}", "correct the file"
+            raise UnusableAdapters(reason, place=place, remedy=remedy) from error
     return name
 
 

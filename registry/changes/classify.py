@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
+from opshift.model.errors import UsageError
 from opshift.model.plain_data import Json
 from opshift.registry.changes.classes import BACKWARD, CHANGE_RULES, FORWARD, ChangeClass
 from opshift.registry.changes.diff import Change, diff, fact_changes, field_changes, unmet_groups
@@ -126,12 +127,23 @@ def classify(
     If both have the same `since_version`, `new` is an edited copy of `old`, and changed texts, steps and
     removals count too. Otherwise the step between the versions is also read, because it can declare a change
     of meaning that the definitions do not show. Pass `adjacent=False` if other versions are in between.
+
+    Raises:
+        UsageError: the arguments are not two versions of an operator.
     """
+    pair: tuple[object, ...] = (old, new)
+    if not all(isinstance(each, OperatorVersion) for each in pair) or old.name != new.name:
+        reason = f"expected two versions of an operator, got {_text(old)} and {_text(new)}"
+        raise UsageError(reason, remedy="pass two results of Registry.get_schema for one operator")
     versions = Versions(old, new, _step_between(old, new) if adjacent else None)
     found = _apply_rules((*diff(old, new), *fact_changes(old, new)), versions)
     is_edit = old.since_version == new.since_version
     hidden = in_place_changes(old, new) if is_edit else _declared_change(found, versions, adjacent)
     return found + _apply_rules(hidden, versions)
+
+
+def _text(version: object) -> str:
+    return str(version.id) if isinstance(version, OperatorVersion) else type(version).__name__
 
 
 def _step_between(old: OperatorVersion, new: OperatorVersion) -> Step | None:

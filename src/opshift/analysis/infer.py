@@ -15,7 +15,7 @@ from opshift.model.graphs import require_graph
 from opshift.model.node import Tensor
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.tensors import element_count
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.runtimes.model_nodes import ordered
 
 MAX_CONSTANT: Final = 1024
@@ -79,7 +79,7 @@ def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | Non
     """
     proto, _ = model_of(model)
     require_graph(proto)
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     if shapes:
         proto, _ = with_declared_shapes(proto, read_shapes(shapes), registry)
     proto, _ = ordered(proto, registry)

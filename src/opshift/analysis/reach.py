@@ -23,7 +23,7 @@ from opshift.model.files import ModelLike, message_of, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.plain_data import Json
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.registry.steps import Allow
 
 
@@ -105,7 +105,7 @@ def reach(
     `convert_version`. Raises InvalidModel if the model is invalid, or does not import the domain, and
     UnknownOpset if the registry lacks the opset of the model.
     """
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     domain = canonical_domain(domain)
     source, _ = model_of(model)
     opset = opset_imports(source.opset_import, source.ir_version).get(domain)

@@ -26,7 +26,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, imported_defa
 from opshift.model.plain_data import Json, json_values
 from opshift.model.shared_data import FrozenRecord
 from opshift.registry.models import OperatorVersion
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.registry.runtimes.files import RuntimeLike, runtime_files, runtime_of
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.runtimes.check_support import ModelSupport, RuntimeCheck
@@ -131,7 +131,7 @@ def runs(
         runtimes = (runtimes,)
     chosen = _load(runtimes)
     with _without_weights(model) as source:
-        candidates = _Candidates(source, registry or default_registry())
+        candidates = _Candidates(source, registry_or_default(registry))
         results = tuple(candidates.results(chosen))
         return Runs(candidates.nodes.opsets, source.ir_version, results)
 

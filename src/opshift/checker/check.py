@@ -35,7 +35,7 @@ from opshift.model.node import Node
 from opshift.model.offloaded_tensors import EXTERNAL, raw_size, with_payload
 from opshift.model.operator_ids import called_function, canonical_domain
 from opshift.registry.models import OperatorVersion
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 NEWEST_FIELD = "configuration"
 """Newest field of ModelProto; a message class of an older `onnx` keeps this field as an unknown field."""
@@ -84,7 +84,7 @@ def check(
     data_folder = Path(folder) if folder is not None else folder_of(model)
     try:
         require_limited_lists(proto, "model")
-        walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
+        walk.run(CheckedModel(proto, registry_or_default(registry), data_folder))
     except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:
         # For a string field that is not UTF-8, some protobuf releases raise an error, others return bytes.
         if isinstance(error, UnicodeDecodeError) or not _is_text(proto):

@@ -57,6 +57,8 @@ def pack_version(text: str) -> int:
     Raises:
         UsageError: the text is not a version or starts with 0.0, or a part is too large.
     """
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is not the text of a model version", remedy=_EXAMPLE)
     if _SIMPLE.fullmatch(text) and int(text) <= MAX_PATCH:
         return int(text)
     match = _SEMANTIC.fullmatch(text)
@@ -74,8 +76,10 @@ def unpack_version(packed: int) -> str:
     """Return the text of a packed version, such as `1.2.345` or `7`.
 
     Raises:
-        UsageError: the number has more than 64 bits.
+        UsageError: the argument is not an integer, or has more than 64 bits.
     """
+    if type(packed) is not int:
+        raise UsageError(f"expected an integer, got {packed!r}", remedy="pass the value of model_version")
     if not -SIGN_BIT <= packed < UINT64_COUNT:
         raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
     return str(_read_version(packed))

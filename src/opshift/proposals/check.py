@@ -14,7 +14,7 @@ from opshift.proposals.content.models import Proposal, SignOff
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, sign_off_count
 from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 LEVELS = tuple(Level)
 """Levels of findings, the most severe first."""
@@ -58,7 +58,7 @@ def check_proposal(
     findings: list[ProposalFinding] = []
     draft = None
     # An exception must not leave the adapters of the proposal registered: close the generator.
-    with closing(_stages(folder, registry or default_registry(), run, trusted)) as stages:
+    with closing(_stages(folder, registry_or_default(registry), run, trusted)) as stages:
         for subject in stages:
             for rule in rule_table().values():
                 if type(subject) in rule.target_types and (rule.gate == "check" or gate == "accept"):

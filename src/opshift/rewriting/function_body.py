@@ -20,7 +20,7 @@ from opshift.model.types import InputFacts, SerializableMessage
 from opshift.registry.errors import require_node
 from opshift.registry.function_protos import add_imports, function_proto
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.rewriting.constant_nodes import add_constant_node
 from opshift.rewriting.expanding_router import ExpandingRouter
 from opshift.rewriting.result import values_read
@@ -38,7 +38,7 @@ def function_body(
     registry: Registry | None,
 ) -> FunctionProto:
     """Return the function body of a version; see `OperatorVersion.function_body`."""
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     if version.body is not None and opset is None:
         return function_proto(version, registry.at)
     if not version.has_function:

@@ -17,7 +17,7 @@ from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
 from opshift.registry.errors import NotYetIntroduced
 from opshift.registry.explanations import refusal_cause
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.registry.runtimes.files import get_runtime
 from opshift.registry.runtimes.restrictions import Condition
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
@@ -99,7 +99,7 @@ def check_support(
         InvalidModel: the model cannot be read.
     """
     source, _ = model_of(model)
-    _, nodes = ordered(source, registry or default_registry())
+    _, nodes = ordered(source, registry_or_default(registry))
     support = RuntimeCheck(runtime).check(nodes)
     return tuple(
         UnsupportedNode(place, each.operator, each.types, each.reason, each.remedy)

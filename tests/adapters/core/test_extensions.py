@@ -13,10 +13,13 @@ from opshift.adapters.core.adapter_table import (
     DuplicateAdapter,
     StepKey,
     UnusableAdapters,
+    adapter,
+    error_bound,
     load_adapters,
     load_installed_adapters,
     registered_adapters,
     temporary_adapters,
+    unregister,
 )
 
 BLUR = StepKey("com.acme", "Blur", 1, 2)
@@ -84,6 +87,25 @@ def test_reports_code_that_fails(tmp_path: Path, code: str, message: str) -> Non
         load_adapters(path)
     assert caught.value.place.file == str(path)
     assert not [name for name in sys.modules if getattr(sys.modules[name], "__file__", None) == str(path)]
+
+
+def test_failed_file_leaves_no_error_bound(tmp_path: Path) -> None:
+    code = CODE.replace('domain="com.acme"', 'domain="com.acme", error="at most 2 units"')
+    with pytest.raises(UnusableAdapters) as caught:
+        load_adapters(_write_adapters(tmp_path, code=f"{code}\n1 / 0\n"))
+    assert caught.value.remedy == "correct the file"
+    assert error_bound(BLUR) == ""
+
+
+def test_restores_error_bounds() -> None:
+    for _ in range(2):
+        with temporary_adapters():
+            adapter("Blur", 1, 2, domain="com.acme", error="at most 2 units")(lambda node, out: None)
+            assert error_bound(BLUR) == "at most 2 units"
+        assert error_bound(BLUR) == ""
+    adapter("Blur", 1, 2, domain="com.acme", error="at most 2 units")(lambda node, out: None)
+    unregister("com.acme", "Blur", 2)
+    assert (error_bound(BLUR), BLUR in registered_adapters()) == ("", False)
 
 
 def test_reports_missing_code(tmp_path: Path) -> None:

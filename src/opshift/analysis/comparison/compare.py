@@ -26,7 +26,7 @@ from opshift.model.offloaded_tensors import EXTERNAL, read_external_data
 from opshift.model.operator_ids import opset_imports
 from opshift.model.plain_data import Json
 from opshift.model.tensor_pieces import TENSOR, tensor_fields
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def compare(
     """
     old_model, new_model = (model_with_graph(each) for each in (old, new))
     changes = [*Signature.of(old_model).changes(new_model)]
-    definitions = registry or default_registry()
+    definitions = registry_or_default(registry)
     changes += content_changes(old_model, new_model, (folder_of(old), folder_of(new)), definitions)
     changes.sort(key=lambda change: -change.rise)
     found = Comparison(tuple(changes), old_model.model_version, new_model.model_version)

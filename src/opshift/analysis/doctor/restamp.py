@@ -29,7 +29,7 @@ from opshift.model.graphs import remove_messages
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.onnx_ir import OnnxIrMessage
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, model_domain
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 
 @overload
@@ -137,7 +137,7 @@ def fix_model(
     fixed = type(model)()
     fixed.CopyFrom(model)
     _apply_stamps(diagnosis, fixed, keep_initializer_inputs)
-    nonstandard = (registry or default_registry()).releases.nonstandard
+    nonstandard = registry_or_default(registry).releases.nonstandard
     options = Options.of(
         target,
         registry=registry,

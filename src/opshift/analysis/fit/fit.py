@@ -61,7 +61,7 @@ from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports, without_version
 from opshift.model.tensors import write_tensor
 from opshift.model.types import element_type_of, fill_type
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 from opshift.registry.runtimes.files import RuntimeLike, runtime_of, without_fallback
 from opshift.registry.runtimes.runtime import Runtime
 from opshift.rewriting.workspace import FreshNames
@@ -276,7 +276,7 @@ def fit(
     if provider_only:
         found = without_fallback(found)
     options = fit_options(
-        registry or default_registry(), allow, recognize, shapes, fold=fold, infer_shapes=infer_shapes
+        registry_or_default(registry), allow, recognize, shapes, fold=fold, infer_shapes=infer_shapes
     )
     if not is_message(model) and is_onnx_ir(model):
         from opshift.model.onnx_ir import OnnxIrMessage  # imported here: few models are onnx_ir models

@@ -35,7 +35,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, model_d
 from opshift.model.tensors import write_tensor
 from opshift.model.types import Dim, fill_type, short_type
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 NUMBERS = {"INT": (0, 1, -1, 2, 3), "FLOAT": (0.5, 1.0, -1.5, 0.0, 2.25)}
 """Values to try for attributes whose definition does not list the allowed values, by attribute type."""
@@ -353,7 +353,7 @@ def assert_step_preserves_outputs(
         UsageError: an argument is invalid, or the definition is not sufficient to generate nodes.
         ResolveError: the domain or an opset is unknown, or the operator does not exist at `source`.
     """
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     domain = canonical_domain(domain)
     version = registry.get_schema(op_type, source, domain)
     preset = Preset(attributes or {}, inputs or {}, shapes or {})

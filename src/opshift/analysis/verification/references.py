@@ -35,7 +35,13 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
 
     Raises:
         DuplicateReference: another function is registered for a version.
+        UsageError: a name is not text, or there is no version, or one that is not a positive integer.
     """
+    names: tuple[object, ...] = (op_type, domain)
+    is_text = all(isinstance(each, str) and each for each in names)
+    if not is_text or not versions or not all(type(each) is int and each > 0 for each in versions):
+        reason = f"expected a name, versions and a domain, got {op_type!r}, {versions!r} and {domain!r}"
+        raise UsageError(reason, remedy='register it as in @reference("Scale", 1, 2, domain="com.acme")')
     operators = [OperatorId(canonical_domain(domain), op_type, version) for version in versions]
 
     def register(function: AnyReference) -> AnyReference:

@@ -20,7 +20,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.progress import Progress
-from opshift.registry.registry import Registry, default_registry
+from opshift.registry.registry import Registry, registry_or_default
 
 
 def verify(
@@ -85,7 +85,7 @@ def verify(
     if tolerance is not None and not _is_number(tolerance, Real, 0):
         raise UsageError(f"the tolerance is {tolerance!r}", remedy="use a finite number that is not negative")
     require_seed(seed)
-    registry = registry or default_registry()
+    registry = registry_or_default(registry)
     try:
         # numpy is an optional dependency
         from opshift.analysis.verification.compare import tolerance_for
