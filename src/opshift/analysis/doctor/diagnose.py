@@ -462,15 +462,11 @@ class _Doctor:
         """Guess the opset of a domain without an import: its newest in releases not newer than the model."""
         default = opsets.get(DEFAULT_DOMAIN)
         newest, ir_version = self._registry.newest_opset(domain), self._model.ir_version
-        candidates = (
-            each
-            for each in self._registry.releases.onnx.values()
-            if (
-                each.ir_version <= ir_version
-                if default is None
-                else each.opsets.get(DEFAULT_DOMAIN, 0) <= default
-            )
-        )
+        releases = self._registry.releases.onnx.values()
+        if default is None:
+            candidates = [each for each in releases if each.ir_version <= ir_version]
+        else:
+            candidates = [each for each in releases if each.opsets.get(DEFAULT_DOMAIN, 0) <= default]
         return max((each.opsets.get(domain, 1) for each in candidates), default=newest)
 
     def _ir_stamp(self, stamps: list[Stamp]) -> IrStamp:
