@@ -6,6 +6,7 @@ Source: ONNX's IR specification, "External Tensor Data": locations are relative 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal, get_args
 
@@ -15,8 +16,9 @@ from opshift.model.atomic_files import AtomicFiles, have_equal_content, raising_
 from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError, not_utf8_error
 from opshift.model.file_formats import HEAD_SIZE, format_of
+from opshift.model.files import FileLike, read_bytes
 from opshift.model.message_text import hint_at_similar
-from opshift.model.messages import TensorProto
+from opshift.model.messages import ModelProto, TensorProto
 from opshift.model.offloaded_tensors import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.progress import Progress
 from opshift.model.tensor_pieces import MODEL, Range, rewrite_tensors
@@ -74,6 +76,23 @@ def external_locations(location: str | Path) -> list[str]:
             return []
         with Weights(source) as weights:
             return list(external_files(weights.message(), str(location)))
+
+
+@contextmanager
+def open_with_data_files(path: FileLike) -> Iterator[ModelProto]:
+    """Yield the model as `open_without_weights` does, if its external data files are complete.
+
+    The files of a model that is not a local file are not checked.
+
+    Raises:
+        InvalidModel: an external data file is missing, truncated or outside the model's folder.
+    """
+    with open_source(path) as source, Weights(source) as weights:
+        message = weights.message()
+        model = read_bytes(message, source.place)
+        if source.path is not None:
+            require_files(external_files(message, source.place), source.path.parent)
+        yield model
 
 
 def _external_tensors(message: bytes) -> Iterator[TensorProto]:

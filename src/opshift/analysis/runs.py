@@ -17,7 +17,8 @@ from opshift.converter.convert import try_convert
 from opshift.converter.options import Options
 from opshift.converter.refusals import group_refusals
 from opshift.converter.report import Report
-from opshift.converter.streaming.weights import MIN_STREAMED_FILE, open_without_weights
+from opshift.converter.streaming.external_data import open_with_data_files
+from opshift.converter.streaming.weights import MIN_STREAMED_FILE
 from opshift.inference.shared_facts import SharedFacts
 from opshift.model.binary_files import is_readable
 from opshift.model.files import MAX_MESSAGE_BYTES, ModelLike, gc_paused, model_of, reading_onnx_ir
@@ -121,7 +122,7 @@ def runs(
         registry: operator definitions; by default those of opshift and of installed packages.
 
     Raises:
-        InvalidModel: the model cannot be read.
+        InvalidModel: the model, or a file of its weights, cannot be read.
         UsageError: there is no data about a runtime, or its file does not exist.
         DefinitionError: the file of a runtime is invalid.
     """
@@ -169,15 +170,13 @@ def _load(runtimes: Iterable[RuntimeLike]) -> list[Runtime]:
 @contextmanager
 def _without_weights(model: ModelLike) -> Iterator[ModelProto]:
     """Yield a model; if it is large, with placeholders for weights, because each conversion copies it."""
-    if isinstance(model, str | os.PathLike) or is_readable(model):
-        source = model
-    else:
+    if not (isinstance(model, str | os.PathLike) or is_readable(model)):
         message, _ = model_of(model)
         if not MIN_STREAMED_FILE <= message.ByteSize() <= MAX_MESSAGE_BYTES:
             yield message
             return
-        source = io.BytesIO(message.SerializeToString())
-    with open_without_weights(source) as found:
+        model = io.BytesIO(message.SerializeToString())
+    with open_with_data_files(model) as found:
         yield found
 
 

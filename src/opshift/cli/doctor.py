@@ -27,7 +27,7 @@ from opshift.cli.paths import STDOUT, model_input, model_output, output_file, re
 from opshift.cli.plan import PlannedModel, plan_file, plan_settings
 from opshift.cli.progress import BYTES, show_progress
 from opshift.converter.report import Report
-from opshift.converter.streaming.weights import open_without_weights
+from opshift.converter.streaming.external_data import open_with_data_files
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.files import read_model
 from opshift.model.locations import is_url
@@ -252,7 +252,7 @@ class DiagnosedModel(NamedTuple):
 
 def diagnose_file(source: str, settings: Settings) -> DiagnosedModel:
     """Diagnose a model file; with a target, plan the conversion if the declared versions fit."""
-    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+    with add_file_to_errors(source), open_with_data_files(model_input(source)) as model:
         found = _diagnose(source, model, settings.opsets)
     if not (settings.target and found.diagnosis.fits):
         return found

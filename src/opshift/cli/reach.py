@@ -18,7 +18,7 @@ from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page, number
 from opshift.cli.paths import model_input
 from opshift.converter.options import read_allow
-from opshift.converter.streaming.weights import open_without_weights
+from opshift.converter.streaming.external_data import open_with_data_files
 from opshift.registry.steps import Allow
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def reach_of_file(
     """Return the opsets to which the model in a file can be converted."""
     from opshift.analysis.reach import reach as reach_of
 
-    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+    with add_file_to_errors(source), open_with_data_files(model_input(source)) as model:
         limits = reach_of(
             model,
             domain,

@@ -18,7 +18,7 @@ from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import model_input
-from opshift.converter.streaming.weights import open_without_weights
+from opshift.converter.streaming.external_data import open_with_data_files
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 from opshift.registry.runtimes.files import YAML_SUFFIX, get_runtime
@@ -250,6 +250,6 @@ def runs_of_file(
     """Return which runtimes run the model in a file."""
     from opshift.analysis.runs import runs as runs_on
 
-    with add_file_to_errors(source), open_without_weights(model_input(source)) as model:
+    with add_file_to_errors(source), open_with_data_files(model_input(source)) as model:
         answers = runs_on(model, runtimes or None, registry=registry_with(folders))
     return RunsOfModel(source, answers, runtimes, explain)

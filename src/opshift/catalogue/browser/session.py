@@ -232,7 +232,8 @@ def runs(path: str, settings: Mapping[str, object]) -> Answer:
         return {"missing": "runtimes"}
     newest = {name.rpartition("-")[0]: name for name in runtime_files()}  # the newest release is the last one
     chosen = settings.get("runtime") or [*newest.values()]
-    found = runtimes_of(path, None if chosen == ALL_RUNTIMES else chosen)  # type: ignore[arg-type]
+    with open_without_weights(path) as model:  # a path would require the files of weights, too
+        found = runtimes_of(model, None if chosen == ALL_RUNTIMES else chosen)  # type: ignore[arg-type]
     return _answer_with_page(result_pages.runs_page(path, found), {"input": path, **found.to_dict()})
 
 
