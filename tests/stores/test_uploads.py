@@ -285,10 +285,14 @@ def test_aborts_what_a_killed_process_left_of_the_object(bucket: str, large: byt
 def test_needs_no_permission_to_list_uploads(
     bucket: str, large: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError("Access Denied")
+    call_s3 = type(s3()).call_s3
 
-    monkeypatch.setattr("opshift.stores.s3.abort_uploads", refuse)
+    def refuse(store: Any, method: str, **arguments: object) -> object:
+        if method == "list_multipart_uploads":
+            raise PermissionError("Access Denied")
+        return call_s3(store, method, **arguments)
+
+    monkeypatch.setattr(type(s3()), "call_s3", refuse)
     s3().pipe_file(f"{bucket}/in.onnx", large)
     opshift.convert_file(f"{bucket}/in.onnx", f"{bucket}/out.onnx", 17)
     assert s3().exists(f"{bucket}/out.onnx")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from unicodedata import normalize
 from opshift.batch.ledger import LEDGER_FOLDER, Ledger
 from opshift.converter.streaming.external_data import ExternalHandling
 from opshift.model.atomic_files import remove_abandoned_files, temporary_files
-from opshift.model.errors import UsageError
+from opshift.model.errors import CannotWrite, UsageError
 from opshift.model.locations import is_url
 from opshift.stores.list_objects import objects_below
 from opshift.stores.locations import exists, join
@@ -59,7 +60,8 @@ def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
 def remove_unfinished(output: str) -> None:
     """Remove unfinished uploads or temporary files of killed processes; the output must not be in use."""
     if is_url(output):
-        abort_uploads(output)
+        with suppress(CannotWrite):  # the store may forbid listing uploads
+            abort_uploads(output)
     else:
         remove_abandoned_files(Path(output).parent)
 

@@ -208,7 +208,6 @@ def _start_upload(
     is_copy = is_same_store and size >= MIN_PART and pieces == [Range(0, source.size)]
     store = s3_store(target.store)
     if store and (size > MAX_SINGLE_PUT or is_copy):
-        abort_uploads(store, target.path)  # remove unfinished uploads of workers that were killed
         return MultipartUpload(store, target.path, size, metadata, copies=is_same_store)
     if size > MAX_SINGLE_PUT:
         return _FileUpload(target)
