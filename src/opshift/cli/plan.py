@@ -95,11 +95,11 @@ class PlannedModel(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Verdict: `refused`; `unchanged` without new versions and repairs; or `convertible`."""
+        """Verdict: `refused`; `unchanged` without new versions, nodes and repairs; or `convertible`."""
         if self.report.refusals:
             return "refused"
         before, after = self.report.ir_version
-        is_changed = self.report.opsets or self.report.repairs or before != after
+        is_changed = self.report.opsets or self.report.changed or self.report.repairs or before != after
         return "convertible" if is_changed else "unchanged"
 
     def findings(self) -> Iterator[FileFinding]:

@@ -80,6 +80,19 @@ def test_prints_rows_causes_and_numbers(run: Run, zoo: Path) -> None:
     assert last.startswith("4 models: 1 failed, 1 refused, 1 convertible, 1 unchanged (")
 
 
+def test_plan_without_new_opsets_is_convertible_if_a_node_changes(run: Run, zoo: Path) -> None:
+    node = onnx.helper.make_node("Gelu", ["x"], ["y"])
+    x, y = (onnx.helper.make_tensor_value_info(each, 1, [2]) for each in "xy")
+    graph = onnx.helper.make_graph([node], "g", [x], [y])
+    for name in ("a", "c"):
+        opsets = [onnx.helper.make_opsetid("", 20)]
+        onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9), zoo / f"{name}.onnx")
+    models, _ = objects(
+        run("plan", "zoo/a.onnx", "zoo/c.onnx", "--without", "ai.onnx.Gelu", "--format", "json")
+    )
+    assert [each["result"] for each in models] == ["convertible", "convertible"]
+
+
 @pytest.mark.some_cases(4)
 @pytest.mark.parametrize(
     ("command", "jobs"),
