@@ -33,7 +33,7 @@ from opshift.model.files import FileLike, read_bytes
 from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
-from opshift.model.tensor_pieces import Range
+from opshift.model.tensor_pieces import size_of_ranges, total_size
 from opshift.stores.source_file import open_source
 
 
@@ -161,7 +161,7 @@ def converting(
             del message, model  # free the memory, which is not needed while weights are copied
             new_file = files.new(destination, source=file.path, is_safe=is_same)
             with raising_cannot_write(out), new_file as (written, temporary):
-                progress.total = sum(each.end - each.start for each in pieces if isinstance(each, Range))
+                progress.total = size_of_ranges(pieces) + total_size(data_pieces)
                 if external == "copy":
                     progress.total += sum(located[each] for each in transferred)
                 write_pieces(pieces, file, written, progress)
@@ -173,6 +173,7 @@ def converting(
                 with raising_cannot_write(data_path), new_file as (written, data_file):
                     for block in chain.from_iterable(map(new_data.blocks, data_pieces)):
                         write_all(written, block)
+                        progress.done += len(block)
                 new_data.require_unchanged()
         data = new_file_names if new_data else tuple(located)
         yield OutputFile(temporary, replace(report, sizes=(file.size, size)), tuple(located), data, data_file)

@@ -31,7 +31,7 @@ from opshift.model.locations import is_url
 from opshift.model.messages import ModelProto
 from opshift.model.progress import Progress
 from opshift.model.remote import StoreObject
-from opshift.model.tensor_pieces import OutputPiece, Range, unconverted
+from opshift.model.tensor_pieces import OutputPiece, Range, size_of_ranges, unconverted
 from opshift.stores.locations import exists, folder_location, join, metadata_of, object_identity, object_state
 from opshift.stores.source_file import Source, open_source
 from opshift.stores.uploads import new_object, writable_object
@@ -111,7 +111,6 @@ class _NewFiles:
 
         With `needs_file`, an object is written to the local file `path` first.
         """
-        self._progress.total += sum(each.end - each.start for each in pieces if isinstance(each, Range))
         # An upload splits ranges into parts, which is impossible for ranges whose elements are converted.
         copied = unconverted(pieces)
         if is_url(location) and (needs_file or copied is None):
@@ -121,6 +120,7 @@ class _NewFiles:
                 write_pieces(pieces, source, file.fileno())
             source = self._stack.push(open_source(self.path))
             copied = [Range(0, source.size)]
+        self._progress.total += size_of_ranges(pieces if copied is None else copied)
         if is_url(location) and copied is not None:
             upload = new_object(location, copied, source, self._progress, metadata)
             return self._stack.enter_context(upload)

@@ -30,7 +30,7 @@ def write_pieces(
 ) -> None:
     """Append bytes, and ranges of `source`, to the file with the descriptor `target`.
 
-    `progress` counts the bytes of ranges without conversion.
+    `progress` counts the written bytes of ranges.
 
     Raises:
         InvalidModel: the source file ends too early, or cannot be read.
@@ -44,6 +44,7 @@ def write_pieces(
             buffered.clear()
             for block in piece.blocks(source.read):
                 write_all(target, block)
+                progress.done += len(block)
         elif not isinstance(piece, Range):
             buffered += piece
         elif piece.end - piece.start < MIN_DIRECT_COPY:

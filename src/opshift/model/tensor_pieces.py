@@ -155,6 +155,11 @@ def total_size(pieces: Sequence[OutputPiece]) -> int:
     return sum([each.end - each.start if isinstance(each, Range) else len(each) for each in pieces])
 
 
+def size_of_ranges(pieces: Sequence[OutputPiece]) -> int:
+    """Return the total size of the ranges among pieces in bytes, after their conversion."""
+    return total_size([each for each in pieces if not isinstance(each, bytes)])
+
+
 def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[OutputPiece]:
     """Replace the tensors at marked positions of a serialized message, and update the lengths around them.
 

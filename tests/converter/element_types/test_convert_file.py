@@ -10,7 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from opshift import ConversionRefused, UsageError, convert_file
+from opshift import ConversionRefused, ModelProto, Report, UsageError, convert_file
+from opshift.converter.convert import convert_with
+from opshift.converter.options import Options
+from opshift.converter.streaming.convert_file import converting
+from opshift.model.progress import Progress
 from opshift.model.tensor_pieces import BLOCK
 
 Make = Callable[..., Path]
@@ -52,6 +56,20 @@ def test_converts_weights_in_the_file_block_by_block(make: Make, tmp_path: Path)
     assert WEIGHT.nbytes > BLOCK
     convert_file(make(), tmp_path / "out.onnx", types=TYPES, allow="approximate")
     assert_converted(tmp_path / "out.onnx")
+
+
+@pytest.mark.parametrize("data", ["", "w.bin"])
+def test_progress_counts_converted_weights(make: Make, tmp_path: Path, data: str) -> None:
+    progress, options = Progress(), Options.of(None, types=TYPES, allow="approximate", inplace=True)
+
+    def convert_in_place(loaded: ModelProto) -> Report:
+        return Report.of(convert_with(loaded, options)[1])
+
+    with converting(
+        make(data), tmp_path / "out.onnx", convert_in_place, progress=progress, rewrites_data=bool(data)
+    ):
+        pass
+    assert progress.done == progress.total >= WEIGHT.nbytes // 2
 
 
 def test_converts_and_upgrades(make: Make, tmp_path: Path) -> None:
