@@ -62,7 +62,7 @@ def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
 def apply_plan(plan: Plan, model: ModelProto) -> None:
     """Apply a plan to a model in place, or raise ConversionRefused if the plan contains refusals."""
     plan.require_possible()
-    if plan.ir.after != plan.ir.before:
+    if plan.ir.after != model.ir_version:
         model.ir_version = plan.ir.after
     if plan.ir.freed_initializers:
         remove_initializer_inputs(model.graph, plan.ir.freed_initializers)

@@ -17,6 +17,7 @@ from opshift.converter.unread_constants import removed_initializers
 from opshift.model.graphs import Container
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.ir_versions import ir_versions
 from opshift.registry.releases import Releases
 from opshift.rewriting.workspace import Allowances
 
@@ -36,17 +37,27 @@ def plan_ir_change(
     `graph` is the plan of the main graph, or `None` if unread initializers remain. `freed` is the result of
     `freed_initializers`. Each use of an allowance is recorded in `allowances`.
     """
-    before = model.ir_version
+    before = _valid_version(model, imports, options)
     requested, is_strict = requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         if requested < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
             freed = frozenset()  # `freed` assumes a newer IR version, for an import that the plan removes
-        return IrChange(before, requested, freed_initializers=freed)
+        return IrChange(model.ir_version, requested, freed_initializers=freed)
     # imported here: most conversions do not lower the IR version
     from opshift.converter.ir_version.lower import plan_lowering
 
     find_removed = partial(removed_initializers, model, graph) if graph else None
     return plan_lowering(model, requested, options, allowances, operators, find_removed, is_strict=is_strict)
+
+
+def _valid_version(model: ModelProto, imports: Mapping[str, int], options: Options) -> int:
+    """Return the IR version of a model; in place of one below 1, the version that the model needs."""
+    if model.ir_version >= ir_versions().oldest or options.target.requested_ir_version == KEEP:
+        return model.ir_version
+    from opshift.converter.ir_version.lower import required_ir_version  # imported here, see `plan_ir_change`
+
+    registry = options.registry
+    return max(required_ir_version(model, registry), registry.releases.ir_version_for(imports))
 
 
 def freed_initializers(
@@ -58,9 +69,9 @@ def freed_initializers(
     Since IR version 4, callers may override such an input: without this rewrite, runtimes could
     not fold or fuse any node that depends on a weight.
     """
-    before = model.ir_version
-    if before >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or options.keep_initializer_inputs:
+    if model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or options.keep_initializer_inputs:
         return frozenset()
+    before = _valid_version(model, imports, options)
     after, _ = requested_version(before, imports, options.target, options.registry.releases)
     return graph.initializer_inputs() if after >= FIRST_IR_WITH_STANDALONE_INITIALIZERS else frozenset()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.execution import Array, assert_equal, build, op_types, run
 
+import opshift
+from opshift.checker.findings import Level
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel, UsageError
@@ -313,3 +315,25 @@ def test_stores_subgraph_constants_as_the_ir_version_allows() -> None:
     assert low.ir_version == 7
     high = convert_version(model, 13)
     assert [len(each.g.initializer) for each in high.graph.node[0].attribute] == [1, 1]
+
+
+@pytest.mark.parametrize("ir_version", [0, -3])
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        (lambda model: convert_version(model, 9), 4),
+        (lambda model: convert_version(model, 17), 8),
+        (lambda model: convert_version(model, "onnxruntime-1.2.0"), 6),
+        (lambda model: convert_version(model, 9, reversible=True), 4),
+        (opshift.simplify, 7),
+        (lambda model: opshift.convert_types(model, {"float": "float16"}, allow="approximate"), 7),
+    ],
+    ids=["older opset", "newer opset", "release", "reversible", "simplify", "types"],
+)
+def test_replaces_an_invalid_ir_version(
+    call: Callable[[onnx.ModelProto], onnx.ModelProto], after: int, ir_version: int
+) -> None:
+    result = call(relu(13, ir_version))
+    assert result.ir_version == after
+    errors = [each.rule for each in opshift.check(result) if each.level == Level.ERROR]
+    assert not [each for each in errors if each.startswith("model.ir-version")]
