@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 from typing import SupportsIndex
 
+from opshift.model.argument_types import is_collection
 from opshift.model.errors import UsageError
 from opshift.model.types import MAX_RANK, SMALLEST_SYMBOL, Dim
 
@@ -62,6 +63,4 @@ def _read_dim(name: str, dim: SupportsIndex | str | None) -> Dim:
 
 def members_of(argument: object) -> Iterable[object]:
     """Return the members of an iterable argument; a string, bytes or a single value counts as one member."""
-    if isinstance(argument, str | bytes | bytearray) or not isinstance(argument, Iterable):
-        return (argument,)
-    return argument
+    return argument if is_collection(argument) else (argument,)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
+from opshift.model.argument_types import is_collection, require_type, wrong_type
 from opshift.model.errors import reading_text
 from opshift.model.graphs import add_values, node_place
 from opshift.model.messages import IR_VERSION, ModelProto
@@ -134,12 +135,16 @@ def model_of_node(
 ) -> ModelProto:
     """Return a model with one node; arguments and errors as in `convert_node`, with `opset` as `source`."""
     require_node(node)
+    require_type("inputs", inputs, (Mapping, type(None)), "facts by input name")
+    names = tuple(taken) if is_collection(taken) else (None,)
+    if not all(isinstance(each, str) for each in names):
+        raise wrong_type("taken", taken, "a list of names")
     model = ModelProto(ir_version=IR_VERSION)
     with reading_text():
         for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
             model.opset_import.add(domain=model_domain(domain), version=version)
         model.graph.node.add().ParseFromString(node.SerializeToString())
-        add_values(model.graph, inputs or {}, taken)
+        add_values(model.graph, inputs or {}, map(str, names))
     return model
 
 

@@ -19,6 +19,7 @@ from typing import (
 )
 
 from opshift.converter.arguments import Dims, ShapesLike, members_of, read_shapes
+from opshift.model.argument_types import is_collection
 from opshift.model.errors import UsageError
 from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -403,7 +404,7 @@ def _target_parts(target: PlainTarget, registry: Registry) -> Iterator[TargetPar
         yield _read_text(target.strip(), registry)
     elif isinstance(target, Mapping):
         yield TargetPart(target)
-    elif isinstance(target, Iterable) and not isinstance(target, bytes | bytearray | memoryview):
+    elif is_collection(target):
         for text in dict.fromkeys(str(each).strip() for each in target):
             yield _read_text(text, registry)
     else:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from opshift.model.errors import UsageError
+from opshift.model.argument_types import require_type
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_file_content
 from opshift.registry.to_yaml import SHARED_KEYS, PlainData, operator_to_dict, version_to_dict
@@ -47,9 +47,7 @@ def fingerprint(version: OperatorVersion) -> str:
     Raises:
         UsageError: the argument is not an operator version.
     """
-    if not isinstance(version, OperatorVersion):
-        reason = f"expected an OperatorVersion, got {type(version).__name__}"
-        raise UsageError(reason, remedy="pass a result of Registry.get_schema")
+    require_type("version", version, OperatorVersion, "an OperatorVersion")
     return digest({"id": str(version.id), **_without_keys(version_to_dict(version), SEPARATE_KEYS)})
 
 

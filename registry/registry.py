@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from opshift.model.errors import Place, UsageError
+from opshift.model.argument_types import path_argument, path_arguments, require_type
+from opshift.model.errors import Place
 from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,
@@ -94,9 +94,8 @@ class Registry(Sources):
             DefinitionError: the folder contains no definitions, or redefines an operator.
             UsageError: the folder does not exist.
         """
-        return Registry(
-            (*self.folders, _path_of(folder)), self.documents, self._staged, self._files.installed
-        )
+        folders = (*self.folders, path_argument("folder", folder))
+        return Registry(folders, self.documents, self._staged, self._files.installed)
 
     def with_document(self, path: Path | str) -> Registry:
         """Return a registry with an operator-set document added, as the only source of its domain.
@@ -105,7 +104,8 @@ class Registry(Sources):
             DocumentError: the file is not a valid operator-set document, or its domain is already defined.
             DefinitionError: a definition in it is invalid.
         """
-        return Registry(self.folders, (*self.documents, _path_of(path)), self._staged, self._files.installed)
+        documents = (*self.documents, path_argument("path", path))
+        return Registry(self.folders, documents, self._staged, self._files.installed)
 
     def with_operator(self, operator: Operator) -> Registry:
         """Return a registry with an operator added or replaced; raise `InvalidDefinition` for a mistake."""
@@ -399,19 +399,12 @@ def default_registry() -> Registry:
     return Registry((OPSETS,), installed=True)
 
 
-def _path_of(source: object) -> Path:
-    if not isinstance(source, str | os.PathLike):
-        reason = f"expected the path of definitions, got {type(source).__name__}"
-        raise UsageError(reason, remedy="pass a folder or a document with definitions")
-    return Path(source)
-
-
 def registry_or_default(registry: Registry | None) -> Registry:
-    """Return `registry`, or the default registry for `None`; raise UsageError for other objects."""
-    if registry is not None and not isinstance(registry, Registry):
-        reason = f"expected a Registry, got {type(registry).__name__}"
-        raise UsageError(reason, remedy="pass the result of load_registry")
-    return registry or default_registry()
+    """Return the argument `registry` of a public function; `None` stands for `default_registry()`."""
+    if registry is None:
+        return default_registry()
+    require_type("registry", registry, Registry, "a Registry or None")
+    return registry
 
 
 def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
@@ -426,8 +419,7 @@ def load_registry(sources: Path | str | Iterable[Path | str] = ()) -> Registry:
         DefinitionError: a folder has no definitions, a document is invalid, or an operator is redefined.
         UsageError: a source does not exist.
     """
-    listed: object = [sources] if isinstance(sources, Path | str) else sources
-    paths = [_path_of(each) for each in (listed if isinstance(listed, Iterable) else [listed])]
+    paths = path_arguments("sources", sources)
     if not paths:
         return default_registry()
     folders = [each for each in paths if not each.is_file()]

@@ -1,75 +1,184 @@
-"""Functions of the public API refuse arguments of a wrong type with a UsageError that has a remedy."""
+"""Every public function raises a typed error with a remedy for arguments of wrong types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
-from onnx import parser
+from onnx import TensorProto, helper
 
 import opshift
-from opshift import UsageError
+from opshift import OpshiftError, UsageError
 
-REGISTRY: Any = opshift.default_registry()
-ANY: Any = opshift
-MODEL = parser.parse_model(
-    '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) {y = Relu(x)}'
+Call = tuple[Callable[..., Any], dict[str, Any]]
+
+WRONG: dict[str, Any] = {
+    "None": None,
+    "a number": 3,
+    "a fraction": 1.5,
+    "bytes": b"x",
+    "numbers": [1],
+    "a list of None": [None],
+    "an object": object(),
+    "a mapping": {"a": 1},
+    "a null character": "a\0b",
+    "a class": int,
+    "an empty text": "",
+    "True": True,
+    "a negative number": -1,
+    "a huge number": 10**30,
+}
+
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xy")
+NODE = helper.make_node("Softmax", ["x"], ["y"])
+MODEL = helper.make_model(
+    helper.make_graph([NODE], "g", [x], [y]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8
 )
-SOFTMAX = REGISTRY.get_schema("Softmax")
+FLAGS = {"inplace", "check", "exact", "force", "keep_initializer_inputs", "skip_existing"}
+"""Arguments that are true or false: Python accepts any value."""
 
-CALLS: dict[str, tuple[Callable[[], object], str]] = {
-    "adapter from a version to itself": (lambda: ANY.adapter("Foo", 1, 1), "from 1 to itself"),
-    "adapter with equal further versions": (lambda: ANY.adapter("Foo", 1, 2, 2), "from 2 to itself"),
-    "adapter with versions as text": (
-        lambda: ANY.adapter("Foo", "1", "2"),
-        "positive integers, got '1', '2'",
-    ),
-    "adapter with version 0": (lambda: ANY.adapter("Foo", 0, 2), "positive integers, got 0, 2"),
-    "adapter with a truth value": (lambda: ANY.adapter("Foo", True, 2), "positive integers, got True, 2"),
-    "adapter without a name": (lambda: ANY.adapter("", 1, 2), "expected names of operators"),
-    "adapter with no names": (lambda: ANY.adapter((), 1, 2), "expected names of operators"),
-    "adapter of a number": (lambda: ANY.adapter(3, 1, 2), "expected names of operators"),
-    "adapter with a domain that is no text": (
-        lambda: ANY.adapter("Foo", 1, 2, domain=None),
-        "expected names of operators",
-    ),
-    "changes between two operators": (
-        lambda: ANY.classify(SOFTMAX, REGISTRY.get_schema("Add")),
-        "two versions of an operator, got ai.onnx.Softmax:13 and ai.onnx.Add:14",
-    ),
-    "changes between names": (
-        lambda: ANY.classify("Softmax", SOFTMAX),
-        "of an operator, got str and ai.onnx",
-    ),
-    "fingerprint of a name": (lambda: ANY.fingerprint("Softmax"), "expected an OperatorVersion, got str"),
-    "adapters without a path": (lambda: ANY.load_adapters(None), "as adapters, got NoneType"),
-    "reference without a version": (
-        lambda: ANY.reference("Foo", domain="com.acme"),
-        "versions and a domain, got 'Foo', () and 'com.acme'",
-    ),
-    "reference with a version as text": (
-        lambda: ANY.reference("Foo", "1", domain="com.acme"),
-        "expected a name, versions",
-    ),
-    "references without a path": (lambda: ANY.load_references(None), "references, got NoneType"),
-    "definitions without a path": (lambda: ANY.load_registry(None), "path of definitions, got NoneType"),
-    "definitions with a number": (lambda: ANY.load_registry([3]), "path of definitions, got int"),
-    "added folder without a path": (lambda: REGISTRY.with_folder(None), "definitions, got NoneType"),
-    "added document without a path": (lambda: REGISTRY.with_document(3), "definitions, got int"),
-    "conversion": (lambda: ANY.convert_version(MODEL, 17, registry=3), "expected a Registry, got int"),
-    "check": (lambda: ANY.check(MODEL, registry="opsets"), "expected a Registry, got str"),
-    "inference": (lambda: ANY.infer(MODEL, registry=3), "expected a Registry, got int"),
-    "diagnosis": (lambda: ANY.diagnose(MODEL, registry=3), "expected a Registry, got int"),
-    "version as a number": (lambda: ANY.pack_version(1.5), "1.5 is not the text of a model version"),
-    "version without a text": (lambda: ANY.pack_version(None), "None is not the text of a model version"),
-    "packed version as text": (lambda: ANY.unpack_version("7"), "expected an integer, got '7'"),
+CONVERT: dict[str, Any] = {
+    "target": 17,
+    "allow": (),
+    "ir_version": None,
+    "shapes": (),
+    "without": (),
+    "types": (),
+    "registry": None,
+}
+FILE: dict[str, Any] = {"source": "m.onnx", "out": "o.onnx", "force": True, "external": "copy", **CONVERT}
+BATCH = {
+    **{name: value for name, value in CONVERT.items() if name != "registry"},
+    "sources": ["m.onnx"],
+    "out": "many",
+    "executor": None,
+    "ledger": None,
+    "opsets": (),
+    "adapters": (),
+    "force": True,
+}
+CALLS: dict[str, dict[str, Any]] = {
+    "check": {"model": MODEL, "registry": None, "folder": None},
+    "classify": {name: opshift.default_registry().get_schema("Softmax", 13) for name in ("old", "new")},
+    "common_opset": {"models": [MODEL], "domain": "", "allow": (), "registry": None},
+    "compare": {"old": MODEL, "new": MODEL},
+    "convert": {"model": MODEL, **CONVERT},
+    "convert_file": FILE,
+    "convert_many": BATCH,
+    "convert_node": {"node": NODE, "source": 11, "target": 13, "inputs": None, "taken": (), "registry": None},
+    "diagnose": {"model": MODEL, "registry": None},
+    "diff_model": {"old": MODEL, "new": MODEL},
+    "fingerprint": {"version": None},
+    "fit": {"model": MODEL, "runtime": "onnxruntime-1.31.1", "registry": None},
+    "infer": {"model": MODEL, "shapes": (), "registry": None},
+    "load_adapters": {"path": "none.py"},
+    "load_registry": {"sources": ()},
+    "pack_version": {"text": "1.2.3"},
+    "read_model": {"path": "m.onnx"},
+    "restamp": {"model": MODEL, "registry": None},
+    "runs": {"model": MODEL, "runtimes": ("onnxruntime-1.31.1",), "registry": None},
+    "unpack_version": {"packed": 3},
+    "validate_node": {"node": NODE, "opset": 13, "inputs": None, "registry": None},
+    "verify": {
+        "original": MODEL,
+        "converted": MODEL,
+        "samples": 1,
+        "seed": 0,
+        "tolerance": None,
+        "inputs": None,
+        "folder": None,
+        "custom_ops": (),
+        "registry": None,
+    },
+    "write_model": {"model": MODEL, "path": "q.onnx"},
+    "write_report": {
+        "result": opshift.plan_version(MODEL, 17),
+        "path": "r.html",
+        "verification": None,
+    },
 }
 
 
-@pytest.mark.parametrize(("call", "reason"), CALLS.values(), ids=CALLS)
-def test_refuses_wrong_arguments(call: Callable[[], object], reason: str) -> None:
-    with pytest.raises(UsageError) as caught:
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(MODEL, "m.onnx")
+
+
+def cases() -> Iterator[Any]:
+    for name, arguments in CALLS.items():
+        for argument in arguments:
+            if argument not in FLAGS:
+                yield pytest.param(name, argument, id=f"{name} {argument}")
+
+
+def problem_of(name: str, arguments: dict[str, Any]) -> str:
+    """Return a text about an error of another class or without a remedy, or an empty text."""
+    try:
+        found = getattr(opshift, name)(**arguments)
+        if inspect.isgenerator(found):
+            list(found)
+    except OpshiftError as error:
+        return "" if error.remedy else f"without remedy: {error}"
+    except Exception as error:
+        return repr(error)
+    return ""
+
+
+@pytest.mark.some_cases(30)
+@pytest.mark.parametrize(("name", "argument"), [*cases()])
+def test_reports_wrong_types(name: str, argument: str) -> None:
+    problems = {
+        kind: problem
+        for kind, wrong in WRONG.items()
+        if (problem := problem_of(name, {**CALLS[name], argument: wrong}))
+    }
+    assert problems == {}
+
+
+CLOSED = io.BytesIO()
+CLOSED.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: opshift.read_model(MODEL), "argument source: expected a path, or a file"),  # type: ignore[arg-type]
+        (lambda: opshift.convert_file(b"", "o", 17), "argument source: expected a path"),  # type: ignore[arg-type]
+        (
+            lambda: opshift.common_opset("m.onnx"),
+            "argument models: expected a list of models",
+        ),
+        (lambda: opshift.common_opset(MODEL), "argument models: .* got ModelProto"),  # type: ignore[arg-type]
+        (lambda: opshift.convert_many(None, 17, "o"), "argument sources: .* got NoneType"),  # type: ignore[arg-type]
+        (lambda: opshift.convert_many(["m.onnx"], 17, None), "argument out: expected a path"),  # type: ignore[arg-type]
+        (lambda: opshift.check(MODEL, registry=3), "argument registry: expected a Registry or None"),  # type: ignore[arg-type]
+        (lambda: opshift.write_report(opshift.runs(MODEL, ()), "r.md"), "argument result: .* got Runs"),  # type: ignore[arg-type]
+        (lambda: opshift.convert_version(MODEL, np.array(17)), "is not a target"),  # type: ignore[arg-type]
+        (
+            lambda: opshift.convert_node(NODE, 11, 13, inputs={"x": ("float", 2)}),  # type: ignore[dict-item]
+            r"argument inputs\['x'\]: expected dimensions",
+        ),
+    ],
+)
+def test_names_the_argument(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         call()
-    assert reason in caught.value.reason
+
+
+def test_writes_a_plan_as_the_command_does() -> None:
+    opshift.write_report(opshift.plan_version(MODEL, 17), "plan.md")
+    assert "ai.onnx" in Path("plan.md").read_text()
+
+
+@pytest.mark.parametrize("path", [CLOSED, "a\0b"])
+def test_error_of_an_unusable_path_has_a_remedy(path: Any) -> None:
+    with pytest.raises(OpshiftError) as caught:
+        opshift.write_model(MODEL, path)
     assert caught.value.remedy

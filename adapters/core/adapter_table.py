@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from opshift.model.argument_types import path_argument
 from opshift.model.errors import OpshiftError, Place, UsageError
-from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, path_of, run_file
+from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
 from opshift.registry.installed import installed_entry_points
@@ -228,7 +229,7 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
         DuplicateAdapter: two functions are registered for the same step.
         UsageError: `path` is empty or not a path.
     """
-    source = path_of(path, "adapters")
+    source = path_argument("path", path)
     # Register the built-in adapters first, so that the error about a duplicate names the external file.
     adapter_table()
     files = sorted(source.glob("[!_]*.py")) if source.is_dir() else [source] if source.is_file() else []

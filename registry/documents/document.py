@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAGIC: Final = "ONNXOPSET"
 
+DOCUMENT_REMEDY: Final = "pass an operator-set document"
+
 FORMAT_VERSION: Final = 1
 """Version of the document format."""
 
@@ -85,7 +87,7 @@ def document_to_dict(operators: OperatorSet) -> PlainData:
 def parse_document(data: object) -> OperatorSet:
     """Return the operator set defined by plain data; raise `DocumentError` or `DefinitionError`."""
     if not isinstance(data, Mapping) or data.get("magic") != MAGIC:
-        raise WrongMagic(f"the key `magic` is not {MAGIC}", remedy="pass an operator-set document")
+        raise WrongMagic(f"the key `magic` is not {MAGIC}", remedy=DOCUMENT_REMEDY)
     if data.get("form") != FORMAT_VERSION:
         reason = f"the format version `form` is {data.get('form')!r}, expected {FORMAT_VERSION}"
         raise UnsupportedVersion(reason, remedy="use a newer version of opshift")

@@ -11,6 +11,7 @@ from opshift.model.atomic_files import destination_below, write_files
 from opshift.model.errors import Place
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.registry.documents.document import (
+    DOCUMENT_REMEDY,
     DocumentError,
     NoDefinitions,
     OperatorNames,
@@ -106,7 +107,7 @@ def _read_definitions(path: Path) -> OperatorSet | OperatorNames:
         try:
             data = parse_json(content)
         except PlainDataError as error:
-            raise WrongMagic(str(error)) from error
+            raise WrongMagic(str(error), remedy=DOCUMENT_REMEDY) from error
         return parse_document(data)
     from opshift.registry.documents.onnxopset import from_onnxopset
 

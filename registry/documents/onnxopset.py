@@ -15,6 +15,7 @@ from opshift.model.operator_ids import PATH_NAME_REMEDY, OperatorId, canonical_d
 from opshift.model.plain_data import PlainDataError, json_text, parse_json
 from opshift.model.wire_format import bytes_field, find_bytes
 from opshift.registry.documents.document import (
+    DOCUMENT_REMEDY,
     MAGIC,
     Contradiction,
     DocumentError,
@@ -84,9 +85,9 @@ def from_onnxopset(content: bytes) -> OperatorSet | OperatorNames:
     try:
         message = OperatorSetProto.FromString(content)
     except (DecodeError, UnicodeDecodeError) as error:
-        raise WrongMagic(f"is not a serialized OperatorSetProto: {error}") from error
+        raise WrongMagic(f"is not a serialized OperatorSetProto: {error}", remedy=DOCUMENT_REMEDY) from error
     if message.magic != MAGIC:
-        raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}")
+        raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}", remedy=DOCUMENT_REMEDY)
     fields = {each.name: getattr(message, each.name) for each in message.DESCRIPTOR.fields}
     # protobuf may return bytes for a string that is not UTF-8
     if any(

@@ -68,12 +68,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def _registrations() -> Iterator[None]:
     before = dict(references._registered)
-    references.load_references.cache_clear()
+    references._load_references.cache_clear()
     with temporary_adapters(), temporary_rules():
         yield
     references._registered.clear()
     references._registered.update(before)
-    references.load_references.cache_clear()
+    references._load_references.cache_clear()
 
 
 OPTION = "--adapters TREE/adapters"

@@ -18,6 +18,8 @@ from opshift.converter.plan.planner import plan_model
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.report import Report
 from opshift.inference.shared_facts import SharedFacts
+from opshift.model.argument_types import is_collection, require_type, wrong_type
+from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import ModelLike, message_of, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
@@ -288,9 +290,12 @@ def common_opset(
         NoCommonOpset: no opset is reachable for all models; `reaches` of the error has the limits of each
             model, with reasons.
         InvalidModel: a model is invalid, or does not import the domain.
-        UsageError: the list of models is empty.
+        UsageError: `models` is not a list, or is empty.
     """
+    require_type("domain", domain, str, "a domain such as ai.onnx.ml")
     allowed = read_allow(allow)
+    if is_readable(models) or not is_collection(models):
+        raise wrong_type("models", models, "a list of models or paths")
     with ExitStack() as stack:
         loaded = [model_of(message_of(each, stack))[0] for each in models]
         return _common_opset(loaded, domain, allowed, registry)

@@ -38,8 +38,8 @@ from opshift.converter.options import (
     split_target,
 )
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations, require_handling
+from opshift.model.argument_types import is_collection, path_argument, path_arguments, wrong_type
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.extensions import path_of
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.stores.find_models import LIST, FoundModel, find_models
@@ -103,15 +103,21 @@ def convert_many(
     """
     require_handling(external)
     own = Settings(
-        external=external, force=force, opsets=paths_of(opsets), adapters=paths_of(adapters), verify=verify
+        external=external,
+        force=force,
+        opsets=path_arguments("opsets", opsets),
+        adapters=path_arguments("adapters", adapters),
+        verify=verify,
     )
     settings = settings_of(target, arguments, own)
     jobs = number_of_jobs(jobs)
+    if executor is not None and not hasattr(executor, "submit"):
+        raise wrong_type("executor", executor, "an executor with the interface of concurrent.futures")
     batch = Batch(
         find_models(source_names(sources)),
-        os.fspath(out),
+        _location("out", out),
         settings,
-        None if ledger is None else os.fspath(ledger),
+        None if ledger is None else _location("ledger", ledger),
         skip_existing,
     )
     return batch.run(jobs, executor)
@@ -344,9 +350,13 @@ def source_names(sources: PathsLike) -> list[str]:
     """Return the names of the sources of a batch.
 
     Raises:
-        UsageError: a name is `-`, which means standard input.
+        UsageError: a name is `-`, which means standard input, or the argument has a wrong type.
     """
-    names = [os.fspath(each) for each in _as_paths(sources)]
+    if isinstance(sources, str | os.PathLike):
+        sources = (sources,)
+    elif not is_collection(sources):
+        raise wrong_type("sources", sources, "paths or URLs of models and folders")
+    names = [_location("sources", each) for each in sources]
     if LIST in names:
         remedy = "pass the paths of the models, or ./- for a file with this name"
         raise UsageError("is standard input, which has no models for a batch", place=LIST, remedy=remedy)
@@ -367,13 +377,10 @@ def _without_iterator(argument: Item) -> Item:
     return tuple(argument) if hasattr(argument, "__next__") else argument  # type: ignore[return-value, arg-type]
 
 
-def paths_of(paths: PathsLike | None) -> tuple[Path, ...]:
-    """Return the paths in an argument: one path, several, or `None`."""
-    return tuple(path_of(each, "opsets or adapters") for each in _as_paths(paths))
-
-
-def _as_paths(paths: PathsLike | None) -> Iterable[PathLike]:
-    return [paths] if isinstance(paths, str | os.PathLike) else paths or ()
+def _location(argument: str, value: PathLike) -> str:
+    """Return a path or URL as text; raise UsageError for other types."""
+    path_argument(argument, value)
+    return os.fspath(value)
 
 
 def _mapping_texts(argument: Mapping[str, object]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from opshift.checker.checked_model import CheckedModel, ModelSource, PassedFacts
@@ -24,6 +23,7 @@ from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.inference.call_facts import CallSite
+from opshift.model.argument_types import path_argument
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel
@@ -81,7 +81,7 @@ def check(
     if not hasattr(proto, NEWEST_FIELD):
         # Rules read fields that message classes of an older `onnx` lack: parse with opshift's classes.
         proto = read_bytes(proto.SerializeToString())
-    data_folder = Path(folder) if folder is not None else folder_of(model)
+    data_folder = path_argument("folder", folder) if folder is not None else folder_of(model)
     try:
         require_limited_lists(proto, "model")
         walk.run(CheckedModel(proto, registry_or_default(registry), data_folder))

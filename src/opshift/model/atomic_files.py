@@ -313,4 +313,7 @@ def raising_cannot_write(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", None) or error
-        raise CannotWrite(f"cannot be written: {reason}", place=str(path)) from error
+        remedy = "check the path, its permissions and the free space"
+        if isinstance(error, ValueError):
+            remedy = "correct the path, or pass an open file"
+        raise CannotWrite(f"cannot be written: {reason}", place=str(path), remedy=remedy) from error

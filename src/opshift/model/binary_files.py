@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeGuard
 
+from opshift.model.argument_types import wrong_type
 from opshift.model.atomic_files import raising_cannot_write
 from opshift.model.errors import InvalidModel, UsageError
 
@@ -47,7 +48,10 @@ def read_blocks(file: ReadableFile) -> Iterator[bytes]:
 
     Raises:
         InvalidModel: the file cannot be read, or was not opened in binary mode.
+        UsageError: the argument is not a file object.
     """
+    if not is_readable(file):
+        raise wrong_type("source", file, "a path, or a file open for reading in binary mode")
     while True:
         try:
             block: object = file.read(READ_SIZE)

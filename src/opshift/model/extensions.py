@@ -2,14 +2,13 @@
 
 import importlib.util
 import inspect
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
 from traceback import walk_tb
 
-from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.model.errors import OpshiftError, Place
 
 PACKAGE = "opshift."
 
@@ -56,14 +55,6 @@ def extension_failed(
     exception = f"{type(cause).__name__}: {cause}"
     place = Place(file, error_line(cause, file) or line, node)
     return ExtensionFailed(extension, f"raises {exception}", place=place, exception=exception)
-
-
-def path_of(value: object, argument: str) -> Path:
-    """Return a path; raise UsageError for an empty string, which `Path` reads as the current folder."""
-    if isinstance(value, str | os.PathLike) and value != "":
-        return Path(value)
-    found = "an empty string" if value == "" else type(value).__name__
-    raise UsageError(f"expected a path as {argument}, got {found}", remedy="pass a string or a pathlib.Path")
 
 
 def module_name(file: Path) -> str:

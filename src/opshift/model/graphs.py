@@ -8,6 +8,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
+from opshift.model.argument_types import wrong_type
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import CannotConvert, InvalidModel, UsageError
@@ -474,7 +475,10 @@ def _add_value(graph: GraphProto, name: str, known: Any) -> None:
     if hasattr(known, "tensor_type"):
         value.type.ParseFromString(known.SerializeToString())
     elif known is not None:
-        element, dims = (known, None) if isinstance(known, str) else known
+        is_pair = isinstance(known, tuple | list) and len(known) == 2
+        element, dims = known if is_pair else (known, None)
+        if not isinstance(dims, list | tuple | None):
+            raise wrong_type(f"inputs[{name!r}]", dims, 'dimensions such as (2, "N", None)')
         _set_type(value.type, name, element, dims)
 
 

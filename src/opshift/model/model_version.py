@@ -6,8 +6,10 @@ the upper 32 bits are zero, the value is a simple number, so a semantic version 
 
 import re
 from enum import IntEnum
+from numbers import Integral
 from typing import NamedTuple
 
+from opshift.model.argument_types import require_type
 from opshift.model.errors import UsageError
 
 MAX_PART = 0xFFFF
@@ -57,8 +59,7 @@ def pack_version(text: str) -> int:
     Raises:
         UsageError: the text is not a version or starts with 0.0, or a part is too large.
     """
-    if not isinstance(text, str):
-        raise UsageError(f"{text!r} is not the text of a model version", remedy=_EXAMPLE)
+    require_type("text", text, str, "a version such as '1.2.3'")
     if _SIMPLE.fullmatch(text) and int(text) <= MAX_PATCH:
         return int(text)
     match = _SEMANTIC.fullmatch(text)
@@ -78,8 +79,7 @@ def unpack_version(packed: int) -> str:
     Raises:
         UsageError: the argument is not an integer, or has more than 64 bits.
     """
-    if type(packed) is not int:
-        raise UsageError(f"expected an integer, got {packed!r}", remedy="pass the value of model_version")
+    require_type("packed", packed, Integral, "the value of model_version")
     if not -SIGN_BIT <= packed < UINT64_COUNT:
         raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
     return str(_read_version(packed))

@@ -19,7 +19,12 @@ import opshift
 from opshift import CannotVerify, ExtensionFailed, UsageError, VerificationFailed, convert_version, verify
 from opshift.adapters.core.adapter_table import load_adapters, temporary_adapters
 from opshift.analysis.verification import references
-from opshift.analysis.verification.references import DuplicateReference, load_references, reference
+from opshift.analysis.verification.references import (
+    DuplicateReference,
+    _load_references,
+    load_references,
+    reference,
+)
 from opshift.opsets import OPSETS
 from opshift.registry.registry import Registry, default_registry, load_registry
 
@@ -43,13 +48,13 @@ versions:
 @pytest.fixture(autouse=True)
 def _temporary_registrations() -> Iterator[None]:
     before = dict(references._registered)
-    load_references.cache_clear()
+    _load_references.cache_clear()
     with temporary_adapters():
         load_adapters(ACME / "adapters")
         yield
     references._registered.clear()
     references._registered.update(before)
-    load_references.cache_clear()
+    _load_references.cache_clear()
 
 
 @pytest.fixture
@@ -319,7 +324,7 @@ def test_runs_no_files_for_an_invalid_path(
 ) -> None:
     (tmp_path / "broken.py").write_text("raise SystemExit")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="expected a path as ") as error:
+    with pytest.raises(UsageError, match="expected a path, got|the path is empty") as error:
         load(source)
     assert error.value.remedy
 

@@ -18,6 +18,7 @@ from numpy.lib.npyio import NpzFile
 
 from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
+from opshift.model.argument_types import path_argument
 from opshift.model.errors import UsageError
 from opshift.model.messages import DecodeError, GraphProto, TensorProto, ValueInfoProto
 from opshift.model.tensors import read_tensor
@@ -39,7 +40,7 @@ READABLE_TYPES = {*NUMPY_TYPES, "bfloat16"}
 
 def read_arrays(path: str | os.PathLike[str]) -> Mapping[str, Array]:
     """Return the arrays of an .npz file by name; raise UsageError for other and unreadable files."""
-    arrays = _read_file(Path(path))
+    arrays = _read_file(path_argument("inputs", path))
     if not isinstance(arrays, Mapping):
         reason = "cannot be read as arrays: it contains a single array without a name"
         raise UsageError(reason, place=str(path), remedy="write it with numpy.savez")

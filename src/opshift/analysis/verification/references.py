@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+from opshift.model.argument_types import path_argument
 from opshift.model.errors import OpshiftError, Place, UsageError
-from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, path_of, run_file
+from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
 from opshift.model.operator_ids import OperatorId, canonical_domain
 
 Reference = Callable[..., object]
@@ -57,7 +58,6 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
     return register
 
 
-@cache
 def load_references(source: Path | str) -> None:
     """Import a module with references, such as `acme.references`, or run a Python file or a folder of them.
 
@@ -65,10 +65,14 @@ def load_references(source: Path | str) -> None:
     this operator version. `opshift proposal accept` writes such files.
 
     Raises:
-        UsageError: the module or file does not exist or cannot be executed, or `source` is empty.
+        UsageError: `source` is not a path or name, does not exist, or cannot be executed.
         DuplicateReference: two functions are registered for the same operator version.
     """
-    path = path_of(source, "references")
+    _load_references(path_argument("source", source), str(source))
+
+
+@cache
+def _load_references(path: Path, source: str) -> None:
     files = _python_files(path)
     current = path
     try:
@@ -77,7 +81,7 @@ def load_references(source: Path | str) -> None:
                 run_file(current)
                 _register_function_of(module_name(current))
         if not files:
-            import_module(str(source))
+            import_module(source)
     except OpshiftError:
         raise
     except FAILURES as error:

@@ -11,8 +11,8 @@ from typing import get_args
 
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
+from opshift.model.argument_types import path_argument, path_arguments
 from opshift.model.errors import UsageError
-from opshift.model.extensions import path_of
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import node_label
 from opshift.model.locations import folder_of
@@ -102,7 +102,7 @@ def verify(
     result = model_of(converted)[0]
     casts = interface_casts(first.model, result)
     tolerance = tolerance_for(casts.types) if tolerance is None and casts.types else tolerance
-    named = None if folder is None else path_of(folder, "folder").resolve()
+    named = None if folder is None else path_argument("folder", folder).resolve()
     second = RuntimeModel(result, _folder_of_model(converted) or named or home, libraries, casts)
     require_deterministic(first.model)
     graph = first.model.graph
@@ -153,10 +153,8 @@ def _folder_of_model(model: ModelLike) -> Path | None:
     return folder and folder.resolve()
 
 
-def _library_paths(paths: object) -> tuple[Path, ...]:
-    # a string is one path, not a list of its characters
-    listed = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else (paths,)
-    libraries = tuple(path_of(each, "custom_ops") for each in listed)
+def _library_paths(paths: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    libraries = path_arguments("custom_ops", paths)
     for each in libraries:
         if not each.is_file():
             reason = "this library of custom operators does not exist"
