@@ -47,6 +47,9 @@ FIX = "correct the version with opshift doctor --fix"
 FREE = "remove them from the inputs with opshift doctor --fix, unless callers override them"
 
 
+GUESS = "declare the opset for which the model was written"
+
+
 @expand_records
 def doctor(
     sources: options.InputsArgument = None,
@@ -211,6 +214,8 @@ class DiagnosedModel(NamedTuple):
                 # without a valid import, --fix refuses the model with this remedy, too
                 remedy = self.diagnosis.unfixable_reason(stamp)[1] if stamp.fitting is None else FIX
                 yield FileFinding("declared.opset", "error", message, file, stamp.place, remedy)
+        for each in self.diagnosis.guesses:
+            yield FileFinding("declared.opset", "note", each, file, "model", GUESS)
         if not version.fits:
             message = f"IR version {version.stated} does not fit: use {version.fitting}"
             yield FileFinding("declared.ir-version", "error", message, file, "model", FIX)
@@ -277,6 +282,8 @@ def _write_diagnosis(page: Page, source: str, diagnosis: Diagnosis) -> None:
     page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
     # --fix makes these repairs only if it also replaces nodes
     write_warnings(page, [f"a conversion repairs the model first: {each}" for each in diagnosis.repairs])
+    for each in diagnosis.guesses:
+        page.prose(f"note: {each}; {GUESS}")
     if diagnosis.overridable:
         page.line(f"note: {overridable_text(diagnosis)}; {FREE}")
     groups = Counter((short_label(each.operator), _opsets_text(each)) for each in diagnosis.nodes)

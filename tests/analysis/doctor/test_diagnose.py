@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.execution import run
 from support.ir_models import MODELS, X, function, node, plain_model
 
 import opshift
@@ -262,3 +263,26 @@ def test_remedy_names_the_nodes_that_are_valid_at_no_opset() -> None:
     remedy = diagnosis.unfixable_reason(diagnosis.unfixable[0])[1]
     assert remedy.startswith("correct the nodes that are valid at no opset: Rilu (graph, node Rilu -> y0")
     assert remedy.endswith("and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "depends"),
+    [("Softmax", {}, True), ("Softmax", {"axis": 1}, True), ("Relu", {}, False), ("Gelu", {}, False)],
+)
+def test_says_that_results_depend_on_the_guessed_opset(
+    op_type: str, attributes: dict[str, int], depends: bool
+) -> None:
+    data = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, data.shape) for name in "xy")
+    operator = helper.make_node(op_type, ["x"], ["y"], **attributes)
+    model = helper.make_model(helper.make_graph([operator], "g", [x], [y]), ir_version=8)
+    del model.opset_import[:]
+    (guess,) = diagnose(model).guesses or ("",)
+    assert (f"results of {op_type} may depend" in guess) is depends
+    if depends:
+        imports = ([helper.make_opsetid("", opset)] for opset in (11, 13))
+        models = [helper.make_model(model.graph, opset_imports=each, ir_version=8) for each in imports]
+        results = [run(each, {"x": data})[0] for each in models]
+        assert not np.allclose(*results)
+    model.opset_import.add(version=20)
+    assert diagnose(model).guesses == ()

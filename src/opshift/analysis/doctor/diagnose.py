@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
+from opshift.analysis.doctor.ambiguity import choices
 from opshift.analysis.doctor.diagnosis import (
     Diagnosis,
     IrStamp,
@@ -345,11 +346,11 @@ class _Doctor:
             examined = self._examine_all([self._survey_all(function, place, own)], own)
             stamps += self._stamps_of(place, own, imports, examined) if imports else []
         ir_version = self._ir_stamp(stamps)
-        overridable: tuple[str, ...] = ()
-        if ir_version.fitting >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
-            overridable = tuple(sorted(initializer_inputs(model.graph)))
+        is_free = ir_version.fitting >= FIRST_IR_WITH_STANDALONE_INITIALIZERS
+        overridable = tuple(sorted(initializer_inputs(model.graph))) if is_free else ()
+        guesses = tuple(choices(model, stamps, self._registry))
         return Diagnosis(
-            tuple(stamps), ir_version, tuple(self._all_nodes), self._unknown, overridable=overridable
+            tuple(stamps), ir_version, tuple(self._all_nodes), self._unknown, (), overridable, guesses
         )
 
     def _survey_all(

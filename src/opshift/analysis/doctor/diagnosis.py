@@ -104,6 +104,7 @@ class Diagnosis:
         repairs: repairs that a conversion makes first, such as sorting nodes, a sentence each.
         overridable: the initializers that are graph inputs, too. At the fitting IR version, callers can
             override them, so runtimes do not optimize nodes that depend on them.
+        guesses: fitting opsets among several that may give different results, a sentence each.
     """
 
     stamps: tuple[Stamp, ...]
@@ -112,6 +113,7 @@ class Diagnosis:
     unknown: int = 0
     repairs: tuple[str, ...] = ()
     overridable: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:
