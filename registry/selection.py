@@ -153,7 +153,8 @@ def _opset_pair(changed: Sequence[int]) -> tuple[int, int]:
         case (int(old), int(new)) if old < new:
             return old, new
     raise UsageError(
-        f"expected an older and a newer opset, got {changed!r}", remedy="write them as changed=(13, 17)"
+        f"expected an older and a newer opset, got {changed!r}",
+        remedy="name the older one first: changed=(13, 17), --changed 13 17",
     )
 
 

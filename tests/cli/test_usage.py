@@ -27,6 +27,7 @@ WRONG_USAGE = {
         "no.onnx: file does not exist",
     ),
     "folder as input": (["inspect", "."], "is a folder"),
+    "folders as input and output": (["convert", ".", "new", "-t", "17"], "with --out new"),
     "folder as output": (["convert", "old.onnx", "sub", "-t", "17"], "such as sub/old.onnx"),
     "output in a missing folder": (
         ["convert", "old.onnx", "no/out.onnx", "-t", "17"],

@@ -124,20 +124,20 @@ class Case(NamedTuple):
 CASES = [
     Case("no graph", onnx.ModelProto, InvalidModel, "no graph", "the right file"),
     Case("only opset imports", lambda: edited(lambda m: m.ClearField("graph")), InvalidModel, "no graph"),
-    Case("no opset import", lambda: with_imports(), InvalidModel, "no opset import", "add one"),
+    Case("no opset import", lambda: with_imports(), InvalidModel, "no opset import", "doctor --fix"),
     Case(
         "domain imported twice",
         lambda: with_imports(("", 9), ("", 10)),
         InvalidModel,
         "imported twice, as opset 9 and 10",
-        "keep",
+        "doctor --fix",
     ),
     Case(
         "default domain imported under both names",
         lambda: with_imports(("", 9), ("ai.onnx", 10)),
         InvalidModel,
         "imported twice, as opset 9 and 10",
-        "keep",
+        "doctor --fix",
     ),
     Case(
         "opset 99",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -178,7 +180,11 @@ def _named_sources(source: str | None, more: list[str] | None, files_from: list[
 def _source_and_output(names: list[str]) -> tuple[str, str | None]:
     if len(names) > 2:
         raise UsageError("several models require an output folder", remedy="name a folder with --out")
-    return require_file(names[0]), names[1] if len(names) > 1 else None
+    source, out = names[0], names[1] if len(names) > 1 else None
+    if os.path.isdir(source) and any(Path(source).rglob("*.onnx")):
+        remedy = f"convert its models with --out {out or 'FOLDER'}, or name a file in it"
+        raise UsageError("is a folder", place=source, remedy=remedy)
+    return require_file(source), out
 
 
 def simplify(

@@ -174,9 +174,9 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
         domain = canonical_domain(each.domain)
         if found.setdefault(domain, each.version) != each.version:
             reason = f"domain {domain} is imported twice, as opset {found[domain]} and {each.version}"
-            raise InvalidModel(reason, remedy="keep the opset that the nodes are written for")
+            raise InvalidModel(reason, remedy="keep the opset of the nodes, or use opshift doctor --fix")
     if not found and ir_version >= 3:
-        remedy = "add one for each domain in use, such as ai.onnx 17"
+        remedy = "add one for each domain in use, such as ai.onnx 17, or use opshift doctor --fix"
         raise InvalidModel("the model has no opset import", remedy=remedy)
     return found or {DEFAULT_DOMAIN: 1}
 

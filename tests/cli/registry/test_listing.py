@@ -166,7 +166,7 @@ def test_status_in_json(run: Run, acme: Path) -> None:
         pytest.param(["--parameter", "x_zero_pont"], "unknown parameter", "x_zero_point", id="parameter"),
         pytest.param(["--status", "gone"], "unknown status 'gone'", "use active, preview", id="status"),
         pytest.param(["--versions", "last"], "unknown choice", "use current, first, all", id="versions"),
-        pytest.param(["--changed", "17", "13"], "an older and a newer opset", "(13, 17)", id="order"),
+        pytest.param(["--changed", "17", "13"], "an older and a newer opset", "--changed 13 17", id="order"),
         pytest.param(["-d", "ai.onnx.lm"], "domain 'ai.onnx.lm'", "did you mean ai.onnx.ml or", id="domain"),
     ],
 )

@@ -101,6 +101,8 @@ def test_reads_several_models(run: Run, device: str) -> None:
     result = run("runs", "abs.onnx", "relu.onnx", "-r", device)
     assert result.exit_code == 1
     assert "2 models: 1 does not run, 1 after conversion" in result.stdout
+    title, *rows = result.stdout.splitlines()[:3]
+    assert {each.rindex(" ", 0, each.index(".onnx")) + 1 for each in rows} == {title.index("model")}
     found = run("runs", "abs.onnx", "-r", device, "--format", "github").stdout
     assert "title=runtime.missing" in found
 

@@ -146,7 +146,7 @@ MAX_CAUSES = 20
 """Maximum number of causes in text output; JSON contains all."""
 
 RESULT_WIDTH = 11
-"""Width of the result column in characters; fixed, because rows are printed before all results are known."""
+"""Least width of the result column; fixed, because rows are printed before all results are known."""
 
 
 class Writer(Protocol):
@@ -258,7 +258,10 @@ class TextWriter:
             cell.rjust(len(heading)) if heading.startswith(" ") else cell.ljust(len(heading))
             for heading, cell in zip(self._columns, cells, strict=True)
         ]
-        return "  ".join((word.ljust(RESULT_WIDTH), *aligned, model))
+        width = max(
+            RESULT_WIDTH, *(len(each.strip()) for each in self._columns)
+        )  # results of `runs` are columns
+        return "  ".join((word.ljust(width), *aligned, model))
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
         """Print the causes and the numbers of models."""
