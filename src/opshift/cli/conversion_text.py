@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opshift.runtimes.check_support import MissingKernel
 
 
-QUOTED_NAME = re.compile(r"'[^']*'")
+QUOTED_NAMES = re.compile(r"'[^']*'(?:, '[^']*')*")
 
 MAX_CAUSES = 10
 """Maximum number of printed causes of refusals or missing kernels; `--explain` prints all."""
@@ -87,7 +87,7 @@ def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
 def _reason_detail(refusal: Refusal, group: RefusalGroup) -> str:
     """Return the reason with quoted names replaced by '...'; empty if the group's summary contains it."""
     is_known = len(group.refusals) == 1 or refusal.subject in refusal.reason
-    return "" if is_known else QUOTED_NAME.sub("'...'", refusal.reason)
+    return "" if is_known else QUOTED_NAMES.sub("'...'", refusal.reason)
 
 
 OUTPUT_COLUMNS = (Column("output", "cyan"), "type and shape", number("beyond tolerance"), "result")
