@@ -324,7 +324,7 @@ def test_runs_no_files_for_an_invalid_path(
 ) -> None:
     (tmp_path / "broken.py").write_text("raise SystemExit")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="expected a path, got|the path is empty") as error:
+    with pytest.raises(UsageError, match=r"expected a path, got|the path is empty") as error:
         load(source)
     assert error.value.remedy
 

@@ -207,7 +207,11 @@ def test_selects_runtime_that_supports_model() -> None:
         pytest.param({"tolerance": [1]}, r"the tolerance is \[1\]", id="tolerance as list"),
         pytest.param({"folder": 3}, "argument folder: expected a path, got int", id="folder as number"),
         pytest.param({"folder": ""}, "argument folder: the path is empty", id="empty folder"),
-        pytest.param({"custom_ops": 3}, "argument custom_ops: expected a path or several, got int", id="library as number"),
+        pytest.param(
+            {"custom_ops": 3},
+            "argument custom_ops: expected a path or several, got int",
+            id="library as number",
+        ),
         pytest.param({"custom_ops": [""]}, "argument custom_ops: the path is empty", id="empty library"),
         pytest.param({"custom_ops": "a.so"}, "a.so: this library of custom", id="one library"),
         pytest.param({"inputs": 3}, "expected arrays by input name, or a path, as inputs", id="number"),
