@@ -24,7 +24,7 @@ class RemovalRules(NamedTuple):
     Attributes:
         is_pure: function that returns whether a node can be removed if nothing reads its outputs.
         removable_inputs: names of initializers that are removed if unread, although they are graph inputs.
-        named: names of values that must stay in every graph, because attributes of nodes name them.
+        named: names of values that must stay in every graph, such as those that attributes of nodes name.
     """
 
     is_pure: Callable[[NodeProto], bool]
@@ -41,7 +41,7 @@ def remove_dead_nodes(container: ContainerProto, removal: RemovalRules, kept: It
         kept: names of values that must stay, such as values that training reads.
 
     Returns:
-        The names that the remaining nodes read from enclosing graphs.
+        The names that the remaining nodes and the outputs need from enclosing graphs.
     """
     nodes = _NodeLists([], [], [], [])
     for node in container.node:

@@ -39,7 +39,7 @@ class Budget:
         self._left = size
 
     def spend(self, tensor: Tensor) -> bool:
-        """Return whether a value is small or within the budget; if it is large, reduce the budget."""
+        """Return whether a value is small, or is within the budget, which it then reduces."""
         is_string = tensor.element_type == "string"
         if len(tensor.values) <= SMALL_SIZE and not is_string:
             return True
@@ -121,7 +121,7 @@ def decide(scope: Scope, rules: Rules) -> Decisions:
 
 
 def declare_nodes(scope: Scope) -> None:
-    """Add the outputs of all nodes to `defined_names` of a scope and of the scopes of its subgraphs."""
+    """Add node outputs to `defined_names` of a scope and its subgraph scopes; set `owner` of the latter."""
     scope.defined_names.update(name for record in scope.node_records for name in record[4])
     for record in scope.node_records:
         proto = scope.proto_of(record)
@@ -167,7 +167,7 @@ def _has_place(name: str, value: Tensor, scope: Scope, rules: Rules) -> bool:
 
 
 def _aliases_of(record: NodeRecord, scope: Scope, rules: Rules, equal_values: EqualValues) -> dict[str, str]:
-    """Return the outputs of a node that equal other values, each with the value that replaces it."""
+    """Return the outputs of a node that equal values can replace, each with its replacement."""
     outputs = record[4]
     try:
         source = _unchanged_input(record, scope, rules)
@@ -242,7 +242,7 @@ class EqualValues:
     def _node_key(self, record: NodeRecord) -> Key:
         """Return operator, inputs and attributes of a deterministic node as a key, or `None`.
 
-        Constants, calls and nodes with subgraphs have no key.
+        Constants, calls, nodes with subgraphs and unknown operators have no key.
         """
         _, domain, op_type, inputs, outputs = record
         operator = self._scope.operator(op_type, domain)

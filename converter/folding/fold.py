@@ -99,7 +99,7 @@ def _graphs_and_functions(model: ModelProto) -> Iterator[ContainerProto]:
 
 
 def _is_supported(model: ModelProto) -> bool:
-    """Return whether value names are unique, and no function of the model replaces Constant."""
+    """Return whether value names are unique in each graph, and no function replaces Constant."""
     shadowed = any(
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
         for each in model.functions
@@ -118,7 +118,7 @@ def has_distinct_names(root: ContainerProto) -> bool:
 
 
 def _without_constant_branches(model: ModelProto, options: Options, *, owned: bool) -> ModelProto:
-    """Inline Ifs that run the same branch every time, in a copy of the model unless it is `owned`."""
+    """Inline the branches that `constant_branches` finds, in a copy of the model unless it is `owned`."""
     result = model
     while True:
         branches = [each for scope in _scopes(result, options) for each in constant_branches(scope)]
@@ -168,7 +168,7 @@ def _decide_all(model: ModelProto, options: Options) -> Iterator[Decisions]:
 
 
 def _has_dynamic_inputs(model: ModelProto) -> bool:
-    """Return whether an input has an unknown size; then, `value_info` may hold for one size only."""
+    """Return whether an input has an unknown size or shape; then, `value_info` may hold for one size only."""
     shapes = [shape_of(value.type) for value in model.graph.input]
     return any(shape is None or None in shape for shape in shapes)
 
@@ -183,7 +183,7 @@ def _repeated_names(containers: Iterable[ContainerProto]) -> set[str]:
 
 
 def _is_ordered(container: ContainerProto) -> bool:
-    """Return whether the nodes are sorted: none reads a value that it or a later node produces."""
+    """Return whether no node has an input that the node itself or a later one produces."""
     later = {name for node in container.node for name in node.output}
     for node in container.node:
         if not later.isdisjoint(filter(None, node.input)):
@@ -200,7 +200,7 @@ def _for_copy(decisions: Decisions, container: ContainerProto) -> Decisions:
 
 
 def _apply_decisions(model: ModelProto, decisions: list[Decisions], options: Options) -> int:
-    """Apply decisions to the containers of a model, and return the number of new constants."""
+    """Apply decisions to a model, remove dead nodes, and return the number of new constants."""
     for each in decisions:
         _replace_reshaped(each)
         _replace_aliases(each, {})
@@ -265,7 +265,10 @@ class _PureNodes:
         return any(node.output) and all(map(self._has_no_effect, (node, *nested_nodes(*graphs_of(node)))))
 
     def _called(self, function: FunctionProto) -> set[LocalFunction]:
-        """Return the functions that are called by the nodes of unknown domains in a function."""
+        """Return the ids of all nodes of unknown domains in a function: calls, and unknown operators.
+
+        Unknown operators are never pure.
+        """
         return {called_function(node) for node in nested_nodes(function) if not self._has_known_domain(node)}
 
     def _has_known_domain(self, node: NodeProto) -> bool:
@@ -299,7 +302,7 @@ def has_branches(model: ModelProto) -> bool:
 
 
 def constant_branches(scope: Scope) -> Iterator[ConstantBranch]:
-    """Yield the branches that always run; skip Ifs inside of an If with such a branch."""
+    """Yield the branches that always run and can be inlined; skip Ifs inside of an If with such a branch."""
     container = scope.container
     for position, record in enumerate(scope.node_records):
         node = container.node[position]
@@ -326,7 +329,7 @@ def _constant_branch(node: NodeProto, scope: Scope) -> GraphProto | None:
 
 
 def _can_inline(branch: GraphProto, node: NodeProto, scope: Scope) -> bool:
-    """Return whether a branch produces all its outputs, and only has nodes and inlinable initializers."""
+    """Return whether the nodes of a branch, with its initializers as Constants, can replace the If."""
     if branch.input or branch.sparse_initializer or branch.quantization_annotation:
         return False
     if branch.initializer and scope.opset_of("") < ANY_CONSTANT_SINCE:
@@ -403,8 +406,8 @@ def _clear_operation(node: NodeProto) -> None:
 def write_constants(decisions: Decisions, *, as_initializers: bool = False) -> int:
     """Write the constants of a graph or function and its subgraphs, and return the number of new ones.
 
-    With `as_initializers`, the values of Constant nodes in a graph become initializers, too. Graph outputs
-    remain outputs of nodes.
+    With `as_initializers`, values of other Constant nodes become initializers, too, but not in subgraphs.
+    Graph outputs remain outputs of nodes.
     """
     container = decisions.container
     count = 0

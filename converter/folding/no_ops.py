@@ -42,7 +42,7 @@ def unchanged_input(node: Node, scope: Scope) -> str | None:
 def reshaped_source(node: Node, scope: Scope) -> str | None:
     """Return the value that a Reshape can read directly, without the reshaping nodes before it.
 
-    Return `None` without such nodes, or if a 0 in the new shape may copy a size of the first input. A value
+    The result may be `None`, for example if a 0 in the new shape may copy a size of the first input. A value
     with other readers is not skipped: this would save no node, and hide the producer of the value.
     """
     if node.has_attribute_references or len(node.inputs) != 2:
@@ -76,7 +76,7 @@ def _is_reshape(record: NodeRecord, scope: Scope) -> bool:
 
 
 def _other_operand(node: Node, scope: Scope) -> str | None:
-    """Return the operand that equals the result, such as `X` in `Mul(X, 1)`; `None` if there is none."""
+    """Return the operand that equals the result, such as `X` in `Mul(X, 1)`; `None` if none is known."""
     number, is_commutative = NEUTRAL_OPERANDS[node.op_type]
     first, second = node.inputs
     for value, neutral in ((first, second), (second, first))[: 1 + is_commutative]:
@@ -133,7 +133,7 @@ def _has_one_input(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _keeps_shape(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether the shapes of input and output are equal in every run."""
+    """Return whether the shapes of input and output are known to be equal in every run."""
     before = scope.symbolic_shape(node.input(0))
     return before is not None and None not in before and before == scope.symbolic_shape(node.output(0))
 

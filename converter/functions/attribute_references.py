@@ -58,8 +58,9 @@ def _require_no_function(proto: NodeProto, result: NodeRewrite, scope: CallScope
         emitted.append(LocalFunction(DEFAULT_DOMAIN, "Constant"))
     shadowed = next((each for each in emitted if scope.functions.has_function(each)), None)
     if shadowed is not None:
-        reason = f"it needs the operator {shadowed.name}, but a function of the model has that name"
-        remedy = f"rename the function {shadowed.domain}.{shadowed.name}"
+        name = shadowed.name
+        reason = f"the converted nodes use the operator {name}, but a function of the model has that name"
+        remedy = f"rename the function {shadowed.domain}.{name}"
         raise CannotConvert(reason, "function.shadows-operator", remedy=remedy)
 
 

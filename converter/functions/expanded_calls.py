@@ -117,7 +117,7 @@ class CallExpander:
         return result
 
     def _expand_next(self, current: ExpandedCall, unfinished: list[ExpandedCall]) -> None:
-        """Process the next waiting node: keep it, expand it, or start the pattern that its call needs."""
+        """Process the next waiting node: keep it, expand it, copy its pattern, or start the pattern."""
         node = current.waiting.pop()
         name = called_function(node)
         function = self._functions.get(name)

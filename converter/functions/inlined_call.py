@@ -164,7 +164,7 @@ def rename_parameters(node: NodeProto, names: Mapping[str, str]) -> None:
 
 
 def rename_values(graph: GraphProto, names: Mapping[str, str]) -> None:
-    """Rename the inputs, outputs, initializers and declarations of a graph; its nodes stay unchanged."""
+    """Rename the values of a graph, except in its nodes: declarations, initializers and annotations."""
     for value in declarations_in(graph):
         value.name = names.get(value.name, value.name)
     for tensor in chain(graph.initializer, (each.values for each in graph.sparse_initializer)):

@@ -85,7 +85,7 @@ def identity_obstacles(
             outputs = repeated_outputs(call.proto, function)
             unsupported = _unsupported_type(call, outputs, opset, registry)
             if outputs and IDENTITY in kept:
-                reason = f"it needs the operator {IDENTITY.name}, but a function of the model has that name"
+                reason = "inlined nodes use the operator Identity, but a function of the model has that name"
                 remedy = f"rename the function {IDENTITY}"
                 yield IdentityObstacle(function, reason, remedy, "function.shadows-operator")
                 break
@@ -216,7 +216,7 @@ def growth_obstacle(
 def _are_equivalent(
     function: FunctionProto, domain: str, opset: int, graph_opset: int, registry: Registry
 ) -> bool:
-    """Return whether the operators of a domain in a function have the same versions at both opsets."""
+    """Return whether the operators of a domain in a function are known, and equal at both opsets."""
     used = {node.op_type for node in nested_nodes(function) if canonical_domain(node.domain) == domain}
     found = [
         (registry.known_at(name, opset, domain), registry.known_at(name, graph_opset, domain))

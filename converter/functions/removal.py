@@ -138,7 +138,10 @@ _AMBIGUOUS = _Default(b"", None)
 
 
 def inherit_defaults(model: ModelProto, inlined: Set[LocalFunction]) -> None:
-    """Declare defaults in functions that pass their own attributes on to the functions in `inlined`."""
+    """Copy attribute defaults of the functions in `inlined` to their callers.
+
+    If a caller passes an attribute on by reference, inlining would otherwise lose the default.
+    """
     inherited = _inherited_defaults(model, inlined)
     for function in model.functions:
         for name, default in inherited.get(function_id(function), {}).items():

@@ -191,7 +191,7 @@ def test_emitted_nodes_never_call_functions(name: str, rewritten: NodeProto) -> 
         after = convert_version(before, 13)
     except ConversionRefused as error:
         (refusal,) = error.refusals
-        assert f"it needs the operator {name}, but a function of the model has that name" in refusal.reason
+        assert f"use the operator {name}, but a function of the model has that name" in refusal.reason
         assert f"rename the function ai.onnx.{name}" in refusal.remedy
     else:
         assert name not in op_types(after)
