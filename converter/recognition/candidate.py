@@ -201,7 +201,7 @@ class Candidate:
             raise Rejected(f"a size of {name!r} is {size}, not {expected}")
 
     def _attributes(self, match: Match) -> dict[str, Any]:
-        """Return the attributes of the new node, except those with default values."""
+        """Return the attributes of the new node, except defaults; raise Rejected for invalid values."""
         found = {**self._pattern.attributes, **match.attributes}
         copies = self._pattern.copies.items()
         found |= {name: found[other] for name, other in copies if other in found}
@@ -336,7 +336,7 @@ class Candidate:
                     outputs[position] = name
 
     def _leaks(self, nodes: Mapping[int, NodeRecord], outputs: Mapping[int, str]) -> Iterator[str]:
-        """Yield values that other nodes need, but that the new node computes too late or not at all."""
+        """Yield values that are still needed, but that the new node computes too late or not at all."""
         inner = {record[0] for record in nodes.values()}
         for record in nodes.values():
             for name in record[4]:
@@ -420,7 +420,10 @@ class Candidate:
 
 
 def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:
-    """Return whether `found` is the shape of the first input, and the other inputs broadcast to it."""
+    """Return whether `found` is the first input's shape, of the same rank as `actual`, and others fit it.
+
+    They fit if each of their sizes is 1 or equals the size of the first input.
+    """
     first, *others = [each for each in call.inputs if each is not None]
     dims = first.dims
     if dims is None or found != dims or actual is None or len(actual) != len(dims):

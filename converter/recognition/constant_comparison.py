@@ -86,7 +86,7 @@ class Comparison(NamedTuple):
         return self._set(attributes, hole.attribute, short if is_short else value)
 
     def _gives(self, value: float, hole: Hole, element: float, element_type: str | None) -> bool:
-        """Return whether `hole.function` maps an attribute value to the element."""
+        """Return whether `hole.function` maps an attribute value to the element, or near it if `is_close`."""
         try:
             again = FUNCTIONS[hole.function].apply(value)
         except (ArithmeticError, ValueError):
@@ -111,7 +111,7 @@ def elements_of(constant: Any) -> Sequence[Any]:
 
 
 def is_identical(expected: Any, actual: Any) -> bool:
-    """Return whether constants have equal bits and shapes; a single element may also have shape [] or [1]."""
+    """Return whether constants are equal, tensors in bits and shape; one element may have shape [] or [1]."""
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         count = len(expected.values)
         if expected.element_type != actual.element_type or count != len(actual.values):

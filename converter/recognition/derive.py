@@ -64,7 +64,7 @@ def derive(definition: Operator, registry: Registry) -> Iterator[Pattern]:
 
 
 class _Derivation:
-    """Derivation of the patterns of one operator version at one opset."""
+    """Derivation of the patterns of one operator version from nodes at one opset of the default domain."""
 
     def __init__(
         self, definition: Operator, operator: OperatorVersion, opset: int, registry: Registry
@@ -139,7 +139,7 @@ def _includes(one: Pattern, other: Pattern) -> bool:
 
 
 def _is_recognizable(pattern: Pattern, operator: OperatorVersion) -> bool:
-    """Return whether a pattern has several nodes, reads all required inputs, and ends in no Identity."""
+    """Return whether a pattern reads all required inputs, and has several nodes, the last not an Identity."""
     refs = {ref for node in pattern.nodes for ref in node.slots.values() if isinstance(ref, InputRef)}
     required = {InputRef(i) for i, each in enumerate(operator.inputs) if each.option != "optional"}
     return len(pattern.nodes) > 1 and required <= refs and pattern.anchor.op_type != "Identity"
@@ -182,7 +182,7 @@ def _common(one: Constant, other: Any) -> Constant:
 
 
 def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
-    """Return the variants whose expansions differ: the function body, and opsets without the operator.
+    """Return the variants with different expansions: the body, and for `ai.onnx` opsets without the operator.
 
     If two opsets have the same expansion, the search assumes that the opsets between them have it, too.
     """
@@ -291,7 +291,7 @@ def _with_type(inputs: SideInputs, old: str, new: str) -> SideInputs:
 
 
 def _size(dim: int | str, sizes: Mapping[str, int], named: Collection[str], is_static: bool) -> int:
-    """Return a size; negative (unknown) unless `is_static`, or for a number, product or attribute's size."""
+    """Return a size, negated (unknown) unless `is_static` or `dim` is a number, product or attribute."""
     if is_static or str(dim).isdigit() or "*" in str(dim) or dim in named:
         return _number(dim, sizes)
     return -_number(dim, sizes)

@@ -156,7 +156,7 @@ def _convert_in_place(model: ModelProto, options: Options) -> None:
 
 
 def exact_graph(model: ModelProto, call: Call, registry: Registry) -> ExactGraph | None:
-    """Return the nodes of an expanded model; `None` if the operator remains, or a node cannot be read."""
+    """Return the nodes of an expanded model; `None` if this is impossible, or if the operator remains."""
     scope = next(root_scopes(model, model, registry))[0]
     inputs = {f"in{index}": index for index, each in enumerate(call.inputs) if each is not None}
     names = {index: f"out{index}" for index, is_present in enumerate(call.outputs) if is_present}

@@ -76,7 +76,7 @@ class GraphView:
 
     @cached_property
     def live_nodes(self) -> Set[int]:
-        """Positions of the nodes that compute values in `fixed`, or values that subgraphs read."""
+        """Positions of the nodes on which values in `fixed`, or values that subgraphs read, depend."""
         found: set[int] = set()
         read = {*self.fixed, *self._capturing_positions}
         for position, _, _, inputs, outputs in reversed(self.scope.node_records):
@@ -109,7 +109,7 @@ class GraphView:
         return found
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value if it is the same in every run, else `None`."""
+        """Return the value if it is known to be the same in every run, else `None`."""
         if name not in self._constants:
             try:
                 self._constants[name] = self.scope.constant(name)
@@ -126,7 +126,7 @@ class GraphView:
         return default.encode() if isinstance(default, str) else default
 
     def is_auxiliary(self, name: str) -> bool:
-        """Return whether a value is an integer or bool, as sizes and positions are, or a constant."""
+        """Return whether a value is an integer or bool, as sizes are, or a known number, see `number`."""
         found = self._auxiliary.get(name)
         if found is None:
             record = self.producer(name)
@@ -137,7 +137,7 @@ class GraphView:
         return found
 
     def number(self, name: str, depth: int = MAX_DEPTH) -> Tensor | None:
-        """Return a constant, or the rounded result of `ROUNDED` operators on constants, such as `Sqrt(2)`.
+        """Return a constant, or the rounded result of `ROUNDED` operators on numbers, such as `Sqrt(2)`.
 
         Return `None` for other values.
         """
@@ -160,7 +160,7 @@ class GraphView:
 
 
 def round_to(value: float, element_type: str) -> float | None:
-    """Return a number rounded to a floating-point type; `None` for other types."""
+    """Return a number rounded to a floating-point type; `None` if the type cannot store it."""
     if element_type in ("float", "double"):
         return value if element_type == "double" else round_to_float32(value)
     proto = TensorProto()

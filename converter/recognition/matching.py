@@ -68,7 +68,7 @@ class Matcher:
     """Match the nodes of a pattern or of an expansion with nodes of a graph.
 
     Attributes:
-        is_relaxed: whether a matched one-element constant has other dimensions than the pattern expects.
+        is_relaxed: whether a compared constant has other dimensions than the pattern expects.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class Matcher:
         return self._matches_constant(ref, value, state.attributes)
 
     def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
-        """Return whether axes are equal, in any order; negative axes count from the end."""
+        """Return whether axes are equal; a known rank allows any order, and axes that count from the end."""
         actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
         if actual is None or ref.elements is None:
             return False

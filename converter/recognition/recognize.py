@@ -117,7 +117,10 @@ class _RecognitionPass:
         self._views = [self._graph_view(scope) for scope, _, _ in self._scopes]
 
     def _graph_view(self, scope: CallScope) -> GraphView:
-        """Return the view of a graph or function and its subgraphs, and declare the values of its nodes."""
+        """Return the view of a graph or function and its subgraphs, and add their nodes to the attributes.
+
+        Node outputs are added to `defined_names` of their scopes.
+        """
         records, names = scope.node_records, scope.defined_names
         outputs = [name for record in records for name in record[4] if name]
         operators = set(map(_domain_and_op_type, records))

@@ -90,8 +90,8 @@ def pattern_index(
 ) -> PatternIndex:
     """Return the index of the requested patterns whose operators are all in `op_types`.
 
-    A pattern must contain an operator of `wanted`, unless `wanted` is `None`. Requested operators that do not
-    exist at the model's opsets, or that a function hides, have no patterns in the index.
+    A pattern must contain an operator of `wanted`, unless `wanted` is `None`. Requested operators that are in
+    `without`, do not exist at the model's opsets, or are hidden by a function have no patterns in the index.
     """
     imports = [*model.opset_import, *(i for each in model.functions for i in each.opset_import)]
     newest: defaultdict[str, int] = defaultdict(int)
