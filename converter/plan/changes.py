@@ -331,7 +331,7 @@ class Plan(FrozenRecord):
 
     @property
     def keeps_graphs(self) -> bool:
-        """Whether only the IR version and metadata change; always `False` for models with functions.
+        """Whether only the IR version and metadata change; `False` for models with functions or training.
 
         Then all facts about nodes and values still hold.
         """
@@ -399,7 +399,10 @@ def plan_imports(
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
-    """Return whether an ONNX release up to `default_opset` has this opset; true outside of ONNX domains."""
+    """Return whether an ONNX release up to `default_opset` has this opset; true for other domains.
+
+    Without `default_opset`, the result is true, too.
+    """
     newest = releases.companion_of(domain, default_opset) if default_opset is not None else None
     return newest is None or opset <= newest
 

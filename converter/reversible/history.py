@@ -74,7 +74,10 @@ def retained_entries(plan: ContainerPlan, surveyed: ContainerSurvey) -> Iterator
 
 
 def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> Iterator[RecordEntry]:
-    """Yield entries for nodes that this conversion changes, or that the reverse conversion would change."""
+    """Yield entries for nodes that this conversion changes, or that the reverse conversion would change.
+
+    The places of nodes that are too large are added to `unrecorded` instead.
+    """
     scope = surveyed.scope
     known = plan.reversal.restored_positions.union(*(each.positions for each in plan.reversal.kept_groups))
     changes = {each.position: each for each in plan.changes}

@@ -22,7 +22,7 @@ class Group(NamedTuple):
 
     `opset` is the opset of the original node in its domain; `place` is the position at which this node is
     restored. `positions` are the positions of the group's nodes, in the order of `entry.group`. `inner` are
-    the names of values that the group produces, but not the original node.
+    the names of values that the group produces and the original node does not.
     """
 
     entry: RecordEntry
@@ -103,7 +103,7 @@ def _is_isolated(group: Group, value_index: ValueIndex, outside: Set[str]) -> bo
 
 
 def _can_restore(group: Group, scope: Scope, defined: Set[str], value_index: ValueIndex) -> bool:
-    """Return whether the original's inputs are available and unchanged, and its output names are free.
+    """Return whether the original's domains are imported, its inputs unchanged and its output names free.
 
     `defined` are the names of values that the graph and its subgraphs define.
     """

@@ -112,7 +112,7 @@ def names_read(node: NodeProto) -> Iterator[str]:
 
 
 def names_defined(node: NodeProto) -> Iterator[str]:
-    """Yield the names that a NodeProto and its subgraphs define."""
+    """Yield the names that a NodeProto and its subgraphs define, except sparse initializers."""
     yield from node.output
     for graph in nested_containers(graphs_of(node)):
         yield from (each.name for each in graph.input)
