@@ -38,7 +38,7 @@ def plan_with_cost(
     result, plan = try_convert(model, options)
     report = conversion_report(plan, result, options)
     if external is not None and result is not None:
-        external.give_back(result, new_data)
+        external.externalize(result, new_data)
     # The file may be encoded differently: use the difference of two serializations by one library.
     sizes = (file_size, file_size - size + serialized_size(result)) if result is not None else None
     return replace(report, sizes=sizes, kept_operators=_kept_operators(operators, report))

@@ -155,7 +155,7 @@ def converting(
             else:
                 transferred = files_to_transfer(located, *folders, destination, external, force)
             report = convert_in_place(model)
-            data_pieces = new_data.give_back(model, data_path.name) if new_data and data_path else []
+            data_pieces = new_data.externalize(model, data_path.name) if new_data and data_path else []
             new_file_names = (data_path.name,) if data_path and data_pieces else ()
             pieces = output_pieces(report, message, model, weights, file)
             del message, model  # free the memory, which is not needed while weights are copied

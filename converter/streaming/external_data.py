@@ -114,7 +114,7 @@ def _require_below_folder(location: str, place: str) -> None:
 
 
 def _end_of_elements(tensor: TensorProto, data: ExternalData, place: str) -> int:
-    """Return the byte at which the tensor ends; if `length` is missing, compute it from the shape."""
+    """Return the byte at which the tensor ends; a missing `length` follows from the shape, or is 0."""
     offset = _parse_number(data.offset, "offset", place)
     length = _parse_number(data.length, "length", place)
     if length is None:
@@ -156,7 +156,7 @@ def files_to_transfer(
 
     Raises:
         InvalidModel: a file is not a regular file in the folder `source`, or too short.
-        UsageError: a different file has the name of an external data file.
+        UsageError: the output, or a different file, has the name of an external data file.
         CannotWrite: the folder of the output cannot be read.
     """
     require_not_overwritten(files, source, destination)

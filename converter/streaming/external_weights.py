@@ -56,7 +56,7 @@ class ExternalWeights(PlaceholderStore):
                 is_empty = elements.start == elements.end
                 tensor.raw_data = b"" if is_empty else self.placeholder(Payload(RAW_DATA, elements))
 
-    def give_back(self, model: ModelProto, location: str) -> list[OutputPiece]:
+    def externalize(self, model: ModelProto, location: str) -> list[OutputPiece]:
         """Make the tensors external again, in the new file `location`; return the pieces of this file."""
         pieces: list[OutputPiece] = []
         size = 0
@@ -95,7 +95,7 @@ class ExternalWeights(PlaceholderStore):
         expected = byte_size(kind, count) if kind is not None and count is not None else None
         if expected is None or length not in (None, expected):
             reason = f"tensor {tensor.name!r} has external data that do not match its type and shape"
-            raise InvalidModel(reason, remedy="correct the length of the external data")
+            raise InvalidModel(reason, remedy="correct the type, the shape, or the length of the data")
         start = self._position_of(data.location) + (byte_count(data.offset) or 0 if data.offset else 0)
         return Range(start, start + expected)
 
