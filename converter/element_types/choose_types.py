@@ -366,7 +366,7 @@ def _produced_types(name: str, scope: Scope) -> Sequence[str]:
 
 
 def _is_stored(name: str, graph: GraphTypes) -> bool:
-    """Return whether a value is the output of a Constant, or an initializer that cannot be overridden."""
+    """Return whether a value is the output of a Constant, or a dense initializer without override."""
     scope = defining_scope(graph.scope, name)
     if scope is None or scope.is_overridable(name):
         return False
@@ -387,7 +387,7 @@ class _Region:
     nodes: list[int] = field(default_factory=list)
     cast: set[str] = field(default_factory=set)
     is_closed: bool = True
-    """Whether all neighbors of the region keep their types or are small constants."""
+    """Whether all neighbors keep their types or are small constants, and no graph shares the values."""
 
 
 def keep_regions(graph: GraphTypes) -> int:

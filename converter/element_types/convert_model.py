@@ -44,7 +44,7 @@ class TypedModel(NamedTuple):
 def convert_element_types(model: ModelProto, options: Options) -> TypedModel:
     """Return a copy of a model with the element types in `options.types`, or the original with refusals.
 
-    If no type changes, the result has no sentences and no allowances.
+    If nothing changes, the result has no sentences and no allowances. Inlined functions are a change, too.
     """
     changes = dict(options.types)
     result = deepcopy(model)

@@ -115,7 +115,7 @@ def type_numbers(wider: Mapping[str, str]) -> dict[int, int]:
 
 
 def widen_tensor(tensor: TensorProto, numbers: Mapping[int, int]) -> bool:
-    """Widen the elements of a tensor in place; return `False` if its data are external or invalid."""
+    """Widen a tensor of a narrow type in place; return `False` if its data are external or invalid."""
     if tensor.data_type not in numbers:
         return True
     found = _widened(tensor, numbers[tensor.data_type])

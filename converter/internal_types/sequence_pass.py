@@ -147,13 +147,13 @@ class SequencePass:
             except CannotConvert as error:
                 if isinstance(error, UnknownShape):
                     error.remedy = self.context.unknown_shapes.remedy(error, self.scope, proto.input)
-                self.reasons.setdefault(self.label_of(proto), error)
+                self.reasons.setdefault(self.place_of(proto), error)
 
     def write_to(self, container: ContainerProto) -> None:
         """Move the new nodes to a copy of the graph or function; refuse sequences among the outputs."""
         for name in filter(self.is_sequence, Container(container).outputs):
             record = self.scope.producing_records.get(name)
-            place = self._path if record is None else self.label_of(self.scope.proto_of(record))
+            place = self._path if record is None else self.place_of(self.scope.proto_of(record))
             reason = f"the graph or function returns sequence {name!r}"
             self.reasons[place] = CannotConvert(reason, "sequence.visible", remedy=REMEDY)
         self._remove_unread_nodes(container)
@@ -338,6 +338,6 @@ class SequencePass:
             validate_axes(node, operator, self.scope)
             replace(proto, self)
 
-    def label_of(self, proto: NodeProto) -> str:
-        """Return the label of a node, with its graph or function."""
+    def place_of(self, proto: NodeProto) -> str:
+        """Return the place of a node in messages: its graph or function, and its label."""
         return node_place(self._path, proto)

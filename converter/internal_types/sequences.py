@@ -148,7 +148,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
     expected = [None if tensors is None else len(tensors) for tensors in given[1:]]
     if lengths != expected + [None] * (len(lengths) - len(expected)):
         reason = "the iterations change the number of tensors in a sequence"
-        inner.reasons[out.label_of(proto)] = CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
+        inner.reasons[out.place_of(proto)] = CannotConvert(reason, "sequence.dynamic", remedy=REMEDY)
     if not inner.reasons:
         shapes = {}
         for each in stacked:
@@ -323,7 +323,7 @@ SEQUENCE_OPERATORS = {name for name in OPERATORS if "Sequence" in name}
 
 
 def has_sequences(model: ModelProto, registry: Registry) -> bool:
-    """Return whether a model has nodes that create or read sequences."""
+    """Return whether a model has nodes with the name of a sequence operator."""
     nodes = nested_nodes(*root_graphs(model), *model.functions)
     return not SEQUENCE_OPERATORS.isdisjoint(node.op_type for node in nodes)
 
@@ -331,7 +331,10 @@ def has_sequences(model: ModelProto, registry: Registry) -> bool:
 def replace_sequences(
     model: ModelProto, registry: Registry, allowances: Allowances
 ) -> tuple[ModelProto | None, dict[str, CannotConvert]]:
-    """Return a copy of a model without sequences, or `None` and the reasons against it, by place."""
+    """Return a copy of a model without sequences, and the reasons against it, by place.
+
+    The copy is `None` if there are reasons, or no sequences.
+    """
     context = Context(OPERATORS, allowances, max_node_count(model))
     context.fresh_names.avoid(*root_graphs(model), *model.functions)
     copy, reasons = deepcopy(model), dict[str, CannotConvert]()

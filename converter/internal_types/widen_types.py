@@ -175,12 +175,12 @@ class _WideningPass:
     def _widen_or_raise(self, tensor: TensorProto, place: str) -> None:
         if not widen_tensor(tensor, self._numbers):
             reason = f"tensor {tensor.name!r} has external or invalid data"
-            remedy = "load the external data into the model"
+            remedy = "load the external data into the model, or correct the tensor"
             self._reasons[place] = CannotConvert(reason, "tensor.unreadable", remedy=remedy)
 
 
 def emit_unpacked(tensor: TensorProto, wider: Mapping[str, str], writer: NodeWriter) -> None:
-    """Declare an external tensor as unsigned integers, and add nodes that decode its elements."""
+    """Change an external tensor to unsigned integers, and add nodes that decode its elements."""
     element_type, dims, name = BY_NUMBER[tensor.data_type].name, tuple(tensor.dims), tensor.name
     tensor.name = writer.names.fresh(f"{name}_packed")
     bits, wide = ELEMENT_BITS[element_type], wider[element_type]

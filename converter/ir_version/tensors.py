@@ -116,7 +116,7 @@ def densify_initializers(contents: Contents) -> None:
 
 
 def densify_attributes(contents: Contents) -> None:
-    """Replace the `sparse_value` of every Constant by a dense `value`."""
+    """Replace the `sparse_value` of Constants by a dense `value`, where `has_dense_equivalent` allows it."""
     for held in contents.attributes:
         if held.proto.HasField("sparse_tensor") and has_dense_equivalent(held, contents):
             _write_dense(held.proto.sparse_tensor, held.proto.t)
