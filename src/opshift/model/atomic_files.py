@@ -146,7 +146,7 @@ def _restore_backup(backup: Path, path: Path) -> None:
 
 
 class _NewFile(NamedTuple):
-    """Temporary file, its final path, and whether the path must not contain a different file already."""
+    """Temporary file and its final path; with `is_new`, it must not replace a file with other content."""
 
     temporary: Path
     place: Path

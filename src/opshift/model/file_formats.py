@@ -196,4 +196,4 @@ def unreadable(place: str, error: OSError | ValueError) -> InvalidModel:
 
 def changed_file(reason: str, place: str) -> InvalidModel:
     """Return the error for a file that another process changed while the file was read."""
-    return InvalidModel(reason, place=place, remedy="convert it again when no other process writes to it")
+    return InvalidModel(reason, place=place, remedy="try again when no other process writes to it")

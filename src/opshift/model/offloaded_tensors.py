@@ -77,7 +77,7 @@ def store_of(tensor: TensorProto) -> TensorStore | None:
 
 
 def raw_size(tensor: TensorProto) -> int | None:
-    """Return the length of `raw_data` without reading it; `None` if the payload is in another field."""
+    """Return the length of `raw_data` without reading it; `None` if a placeholder replaces another field."""
     store = store_of(tensor)
     return store.raw_size(tensor.raw_data) if store else len(tensor.raw_data)
 

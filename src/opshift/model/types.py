@@ -45,7 +45,7 @@ class Symbol(int):
 
 
 def element_type_of(proto: TypeProto) -> str | None:
-    """Return the element type of a tensor (`float16`), or another type as a string; `None` if incomplete."""
+    """Return the element type of a (sparse) tensor, or another type as a string; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         return NAME_BY_NUMBER.get(getattr(proto, kind).elem_type)

@@ -26,7 +26,7 @@ class FunctionCall(NamedTuple):
     domain: str
     """Canonical domain of the called function."""
     output_count: int
-    """Number of outputs of the node, including omitted outputs before the last present output."""
+    """Number of outputs of the node, including omitted outputs (empty names)."""
     function_output_count: int
 
 

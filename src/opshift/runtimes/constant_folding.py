@@ -88,7 +88,8 @@ def _has_declared_sizes(node: ModelNode) -> bool:
 def _is_quantized_later(node: ModelNode) -> bool:
     """Return whether a node is a DequantizeLinear, and QuantizeLinear follows after one other node.
 
-    The optimizer computes these nodes together, but keeps other DequantizeLinear nodes for later fusions.
+    The other node must be deterministic, with one input and output, and without control flow. The optimizer
+    computes these nodes together, but keeps other DequantizeLinear nodes for later fusions.
     """
     if node.node.op_type != "DequantizeLinear":
         return False

@@ -107,7 +107,7 @@ class ConstantValues:
 
     def is_output(self, scope: Scope, name: str) -> bool:
         """Return whether a value is an output of its graph or function."""
-        if scope not in self._outputs:  # a graph may have as many outputs as nodes
+        if scope not in self._outputs:  # a set, because each search in a list of many outputs takes long
             self._outputs[scope] = frozenset(scope.outputs)
         return name in self._outputs[scope]
 
@@ -200,7 +200,7 @@ def _about_producer(question: _Question, size_operators: Collection[str]) -> Ite
 
 
 def _is_foldable(operator: OperatorVersion | None) -> bool:
-    """Return whether the inputs of a node alone determine its outputs."""
+    """Return whether an operator is known, has no subgraphs, and computes outputs from its inputs alone."""
     return operator is not None and not operator.holds_graphs and operator.determinism == "deterministic"
 
 
@@ -295,7 +295,7 @@ def has_typed_data(scope: InferenceScope, name: str) -> bool:
 
 
 def has_typed_field(tensor: TensorProto) -> bool:
-    """Return whether the elements of a tensor are in a field such as `int32_data`, not in raw bytes."""
+    """Return whether a tensor has neither raw bytes nor external data, but a field such as `int32_data`."""
     return not tensor.HasField("raw_data") and tensor.data_location != EXTERNAL
 
 

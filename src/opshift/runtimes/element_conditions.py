@@ -10,7 +10,7 @@ from opshift.runtimes.model_nodes import ModelNode
 
 
 def elements_are(name: str, elements: Collection[object], node: ModelNode) -> bool | None:
-    """Return whether all elements of a constant input are in `elements`; `None` if it is not constant."""
+    """Return whether all elements of a present input are in `elements`; `None` if it is not constant."""
     if name not in node.values:
         return False
     constant = node.scope.constant(node.values[name])
@@ -18,7 +18,7 @@ def elements_are(name: str, elements: Collection[object], node: ModelNode) -> bo
 
 
 def has_negative(name: str, node: ModelNode) -> bool | None:
-    """Return whether a constant input has a negative element; `None` if it is not constant."""
+    """Return whether a present input has a negative element; `None` if it is not constant."""
     if name not in node.values:
         return False
     constant = node.scope.constant(node.values[name])
@@ -39,7 +39,7 @@ def may_exceed_int32(value: str, node: ModelNode) -> bool:
 
 
 def differ(value: str, scope: InferenceScope) -> bool | None:
-    """Return whether the elements of a value are not all equal; `None` if this is unknown."""
+    """Return whether some elements of a value differ; `None` if this is unknown."""
     constant, shape = scope.constant(value), scope.shape(value)
     if constant is not None:
         return len(set(constant.values)) > 1

@@ -20,8 +20,8 @@ MAX_CALLS: Final = 1_000
 """Maximum number of calls that a search for a source enters: nested calls may double them at each level."""
 
 
-# Keyed by scope, without a reference to it in the values. Without the cache, a chain of n neutral nodes would
-# take n * n steps.
+# Keyed by scope; the values have no reference to the scope, which would keep it in memory. Without the cache,
+# a chain of n neutral nodes would take n * n steps.
 _SOURCES: WeakKeyDictionary[InferenceScope, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 """Name and operator of the sources that `source_of` found in the same scope, by name of the value."""
 
@@ -59,7 +59,7 @@ def source_of(scope: InferenceScope, name: str) -> Source:
 def _search_source(
     scope: InferenceScope, name: str, known: Mapping[str, tuple[str, str]], visited: list[str]
 ) -> Source:
-    """Search for the source of a value; append the values of its scope that have the same source."""
+    """Search for the source of a value; add the values of its scope that have this source to `visited`."""
     calls: list[tuple[InferenceScope, Node]] = []
     entered, start = 0, scope
     while name:

@@ -136,7 +136,7 @@ class PatternSearch:
             seen.add(value)
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
             yield from ((value, each) for each in readers)
-            # A node is skipped for one of its inputs only, so a search from all nodes is linear in time.
+            # Continue only from the one input for which a node is skipped, to visit skipped nodes once.
             pending += [
                 each.output(0)
                 for each in readers

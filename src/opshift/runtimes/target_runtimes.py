@@ -20,7 +20,10 @@ MAX_OPERATORS = 3
 
 
 def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
-    """Return a sentence for each runtime with kernel data that does not implement all nodes."""
+    """Return a sentence for each runtime with kernel data that does not run the whole model.
+
+    If calls of functions are nested too deep to check, return no sentences.
+    """
     names = list(filter(None, map(find_runtime, runtimes)))
     if not names:
         return ()

@@ -36,7 +36,7 @@ def introduced_later(node: ModelNode) -> int | None:
 
 
 def type_problem(node: ModelNode, kernel: Kernel) -> str:
-    """Return why the kernel of an undefined operator refuses a node's types; empty if it accepts them."""
+    """Return why the kernel of an undefined operator refuses a node's types; otherwise an empty text."""
     if node.operator is not None or len(kernel.types) != 1 or node.scope.registry.has_domain(node.domain):
         return ""
     (accepted,) = kernel.types.values()

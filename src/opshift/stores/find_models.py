@@ -81,6 +81,7 @@ def is_file_name(name: str) -> bool:
 
     Raises:
         UsageError: no installed package supports the URL, or its bucket has a wildcard.
+        InvalidModel: the store cannot be read.
     """
     if is_url(name):
         from opshift.model.remote import StoreObject  # imported here: few names are URLs

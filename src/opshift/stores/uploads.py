@@ -142,7 +142,7 @@ def remove_object(location: str) -> None:
 
 
 def remove_unfinished(location: str) -> None:
-    """Abort unfinished uploads of an object, left by killed processes; no process may be writing the object.
+    """Abort unfinished S3 uploads of an object, left by killed processes; no process may be writing it.
 
     Raises:
         CannotWrite: the store refuses the request.
