@@ -256,7 +256,7 @@ class TypeChange:
         for attribute in node.attribute:
             definition = operator.attributes.get(attribute.name)
             is_number = f"{operator.name}.{attribute.name}" in kept_operators()["attributes"]
-            # the defaults of Clip are the limits of float, and mean that there is no limit
+            # the defaults of Clip stay: the limits of float mean that there is no limit
             is_default = definition is not None and attribute.f == definition.default
             if is_number and attribute.HasField("f") and not is_default:
                 try:

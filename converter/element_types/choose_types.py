@@ -109,7 +109,7 @@ class TypeChoice:
         new = self.new_type(old)
         if old is not None and new is not None:
             can_change = not (self._keeps_containers and _is_container(old))
-            if "int64" in element_names(old):  # the bounds of the elements of sequences are unknown
+            if "int64" in element_names(old):  # sequences stay: the bounds of their elements are unknown
                 bounds = graph.bounds_of(name)
                 can_change = not _is_container(old) and bounds is not None and bounds.fits
             kept = KEPT_AS.get((old, new), old)

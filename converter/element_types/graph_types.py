@@ -41,7 +41,7 @@ class TypedValue:
     @property
     def passes_subgraphs(self) -> bool:
         """Whether the value can have the new type as an input or output of a subgraph."""
-        # the bounds of integers that a loop carries are unknown
+        # int64 stays in subgraphs, because the bounds of integers that a loop carries are unknown
         return self.can_change and self.old != INTEGERS[0]
 
     def settle(self) -> None:

@@ -119,7 +119,7 @@ def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
         return False
     if number or tensor.element_type in INTEGER_RANGES:
         return True
-    # -0.0 + -0.0 and -0.0 - 0.0 keep the sign of the first operand; -0.0 + 0.0 and -0.0 - -0.0 do not.
+    # Neutral are -0.0 for Add and 0.0 for Sub: -0.0 + 0.0 and -0.0 - -0.0 are 0.0.
     sign = -1 if op_type == "Add" else 1
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 
@@ -139,7 +139,7 @@ def _keeps_shape(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _casts_to_same_type(node: Node, scope: Scope, version: int) -> bool:
-    # In version 1, the attribute `to` is the name of the type; since version 6, it is the number.
+    # Only numbers are compared: in version 1, the attribute `to` is the name of the type.
     kind = BY_NUMBER.get(node.attribute("to")) if isinstance(node.attribute("to"), int) else None
     return kind is not None and kind.name == scope.element_type(node.input(0))
 

@@ -109,7 +109,7 @@ def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
     """Give an output of a node a new name, and return the old name."""
     name = copy.output[position]
     copy.output[position] = writer.names.fresh(name)
-    # tract names the added node, which has no name, after its output: node names must stay unique.
+    # The added node gets the old output, after which tract names it: keep node names unique.
     if copy.name == name:
         copy.name = copy.output[position]
     return name

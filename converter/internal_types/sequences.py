@@ -122,7 +122,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
     defaults = initializer_inputs(graph)
     initializers = [deepcopy(value) for value in graph.input if value.name in defaults]
     del copy.input[:], graph.input[:]
-    # the first two inputs may be omitted
+    # complete the names, because trailing ones of the first two inputs may be absent
     names = [*proto.input, *[""] * (len(declared) - len(proto.input))]
     given = [out.tensors_if_sequence(name) for name in names]
     stacked = appended_tensors(proto, given) if may_stack else []

@@ -85,7 +85,7 @@ class ValueIndex:
             return None
         positions = [self.producers[name] for name in group]
         read = constants & frozenset[str]().union(*map(self.reads, positions))
-        # A constant may be the output of a Cast of another constant.
+        # Add the constants from which a Cast computes the constants that are read.
         producers = [self.producers[name] for name in read if name in self.producers]
         read |= constants & frozenset[str]().union(*map(self.reads, producers))
         if not all(map(self.has_constant, read)):

@@ -147,7 +147,7 @@ def converting(
                     )
                 require_files(located, folders[0])
                 require_not_overwritten(located, folders[0], destination)
-                # external data is relative to the folder of the given path, even if it is a symbolic link
+                # `out` and not its target, because external data are relative to the folder of a link
                 data_path = _data_path(Path(out), old_files, is_same=is_same, force=force)
                 new_data = stack.enter_context(ExternalWeights(folders[0]))
                 new_data.take(model)

@@ -52,7 +52,7 @@ class ExternalWeights(PlaceholderStore):
                 elements = self._element_range(tensor)
                 tensor.ClearField("external_data")
                 tensor.ClearField("data_location")
-                # onnxruntime refuses an empty range at the end of a file
+                # empty tensors stay in the model: onnxruntime refuses an empty range at the end of a file
                 is_empty = elements.start == elements.end
                 tensor.raw_data = b"" if is_empty else self.placeholder(Payload(RAW_DATA, elements))
 

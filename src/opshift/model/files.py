@@ -311,7 +311,7 @@ def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
         finally:
             gc.enable()
             if 0 < gc.get_threshold()[0] < gc.get_count()[0]:
-                # A caller in a loop may pause again before an allocation starts this collection.
+                # Collect now: a caller in a loop may pause again before an allocation starts the collection.
                 gc.collect(0)
 
     return paused

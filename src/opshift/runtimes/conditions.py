@@ -312,7 +312,7 @@ def _diverging(condition: Condition, node: ModelNode) -> bool:
         [node.scope.child(graph).rank(each.name) for each in graph.output]
         for graph in subgraphs(condition.diverging, node)
     )
-    # OpenVINO turns a scalar into a vector if the other branch returns a vector
+    # ranks 0 and 1 count as equal: OpenVINO turns a scalar into a vector if the other branch returns one
     return any(
         None in each or not (len(set(each)) == 1 or {0, 1}.issuperset(each))
         for each in zip(*ranks, strict=False)

@@ -216,7 +216,7 @@ def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
     functions, opsets = scope.functions, scope.functions.opsets(index)
     for each in functions.protos[index].node:
         domain = canonical_domain(each.domain)
-        # a function may shadow an operator
+        # a call of another function, which may hide an operator, is not examined
         if functions.has_name(each.op_type, domain):
             return None
         if not _is_foldable(scope.registry.known_at(each.op_type, opsets.get(domain, 0), domain)):

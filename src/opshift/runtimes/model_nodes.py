@@ -127,7 +127,7 @@ class ModelNode:
     @cached_property
     def operator_id(self) -> OperatorId | None:
         """The operator version; `None` for an undefined operator."""
-        # The definition of a nonstandard operator has a different domain than its nodes.
+        # The domain of the node, because the definition of a nonstandard operator has a different one.
         return self.operator.id._replace(domain=self.domain) if self.operator is not None else None
 
     @cached_property
