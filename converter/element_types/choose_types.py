@@ -253,7 +253,7 @@ class TypeChoice:
         return found
 
     def _keeps_types(self, operator: OperatorVersion, name: str) -> bool:
-        """Return whether the operator or input `name`, such as `Pad` or `Pad.axes`, keeps its types."""
+        """Return whether an operator or input such as `Pad.axes` keeps its types; other domains as one."""
         kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 

@@ -175,7 +175,7 @@ def bounds_of_output(
 
 
 def bounds_of_stored(name: str, scope: Scope) -> Bounds | None:
-    """Return the bounds of an initializer; `None` if it cannot be read."""
+    """Return the bounds of an initializer; `None` if it is sparse or cannot be read."""
     tensor = scope.initializer(name)
     values = read_tensor(tensor) if tensor is not None else None
     return None if values is None else _bounds_of(values.values)

@@ -99,7 +99,7 @@ def _graphs_and_functions(model: ModelProto) -> Iterator[ContainerProto]:
 
 
 def _is_supported(model: ModelProto) -> bool:
-    """Return whether value names are unique in each graph, and no function replaces Constant."""
+    """Return whether all graphs have distinct names, and no function replaces Constant."""
     shadowed = any(
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
         for each in model.functions
@@ -108,7 +108,7 @@ def _is_supported(model: ModelProto) -> bool:
 
 
 def has_distinct_names(root: ContainerProto) -> bool:
-    """Return whether each graph or function, and each subgraph, defines a name at most once."""
+    """Return whether, in each (sub)graph or function, no node output has the name of another value."""
     for container in nested_containers([root]):
         outputs = [name for node in container.node for name in node.output if name]
         predefined = Container(container).predefined_names()
@@ -261,14 +261,11 @@ class _PureNodes:
             order.done(*found)
 
     def is_pure(self, node: NodeProto) -> bool:
-        """Return whether a node can be removed if nothing reads its outputs."""
+        """Return whether a node has outputs, and can be removed if nothing reads them."""
         return any(node.output) and all(map(self._has_no_effect, (node, *nested_nodes(*graphs_of(node)))))
 
     def _called(self, function: FunctionProto) -> set[LocalFunction]:
-        """Return the ids of all nodes of unknown domains in a function: calls, and unknown operators.
-
-        Unknown operators are never pure.
-        """
+        """Return ids of nodes of unknown domains: called functions, or operators, which are never pure."""
         return {called_function(node) for node in nested_nodes(function) if not self._has_known_domain(node)}
 
     def _has_known_domain(self, node: NodeProto) -> bool:
@@ -297,7 +294,7 @@ class ConstantBranch(NamedTuple):
 
 
 def has_branches(model: ModelProto) -> bool:
-    """Return whether a model contains an If."""
+    """Return whether a model contains an If of any domain."""
     return any(node.op_type == "If" for node in nested_nodes(*root_graphs(model), *model.functions))
 
 

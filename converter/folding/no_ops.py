@@ -101,7 +101,7 @@ def _has_different_bytes(name: str, scope: Scope) -> bool:
 
 
 def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
-    """Return whether broadcasting with `dims` (up to `MAX_ELEMENTS` elements) keeps a value's shape."""
+    """Return whether broadcasting with `dims` (at most `MAX_ELEMENTS` elements) surely keeps a shape."""
     shape = scope.shape(value)
     if shape is None or len(dims) > len(shape):
         return False
@@ -114,7 +114,7 @@ def _keeps_shape_of(value: str, dims: Shape, scope: Scope) -> bool:
 
 
 def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
-    """Return whether all elements are neutral: equal to `number`, or to -0.0 for Add of floats."""
+    """Return whether all elements are neutral: equal to `number`, with the right sign for float zeros."""
     if not all(each == number for each in tensor.values):
         return False
     if number or tensor.element_type in INTEGER_RANGES:
@@ -158,14 +158,14 @@ def _keeps_axes(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _slices_everything(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether a Slice keeps the shape and has no negative step, which would reverse an axis."""
+    """Return whether a Slice surely keeps the shape, without a negative step, which would reverse an axis."""
     steps = scope.constant(node.input(4)) if node.input(4) else None
     is_forward = not node.input(4) or (steps is not None and all(each > 0 for each in steps.values))
     return is_forward and _keeps_shape(node, scope, version)
 
 
 def _pads_nothing(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether all pads are 0; an equal shape does not suffice, because pads may be negative."""
+    """Return whether all pads are known to be 0; equal shapes do not suffice: pads may be negative."""
     if node.input(1):
         pads = scope.constant(node.input(1))
         return pads is not None and not any(pads.values)
@@ -174,7 +174,7 @@ def _pads_nothing(node: Node, scope: Scope, version: int) -> bool:
 
 
 def _drops_nothing(node: Node, scope: Scope, version: int) -> bool:
-    """Return whether a Dropout runs in inference mode."""
+    """Return whether a Dropout surely runs in inference mode."""
     if version < DROPOUT_WITHOUT_ATTRIBUTE_SINCE:
         return bool(node.attribute("is_test", 0))
     if not node.input(2):

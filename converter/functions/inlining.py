@@ -145,7 +145,7 @@ def inline_functions(
 def called_functions(
     caller: ContainerProto, functions: Mapping[LocalFunction, FunctionProto]
 ) -> list[FunctionProto]:
-    """Return the functions in `functions` that `caller` calls, directly or through other functions in it."""
+    """Return the functions in `functions` that `caller` calls, directly or through these functions."""
     found: dict[LocalFunction, FunctionProto] = {}
     waiting: list[ContainerProto] = [caller]
     while waiting:

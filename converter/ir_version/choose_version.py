@@ -99,7 +99,7 @@ def requested_version(
 def _lowers_default_domain(
     imports: Mapping[str, int], final_opsets: Mapping[str, int], releases: Releases
 ) -> bool:
-    """Return whether the default domain is lowered; without its import, whether another ONNX domain is."""
+    """Return whether the default domain, or without it any domain, is lowered to an opset of a release."""
     domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
     lowered = [domain for domain in domains if final_opsets[domain] < imports[domain]]
     return any(releases.first_release_with(domain, final_opsets[domain]) for domain in lowered)

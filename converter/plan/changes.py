@@ -399,10 +399,7 @@ def plan_imports(
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
-    """Return whether an ONNX release up to `default_opset` has this opset; true for other domains.
-
-    Without `default_opset`, the result is true, too.
-    """
+    """Return whether a release up to `default_opset` (if given) has this opset; true for other domains."""
     newest = releases.companion_of(domain, default_opset) if default_opset is not None else None
     return newest is None or opset <= newest
 

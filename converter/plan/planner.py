@@ -431,7 +431,7 @@ def _plan_in_order(model: ModelProto, options: Options) -> tuple[ModelProto, Pla
 
 
 def _plan(model: ModelProto, options: Options) -> Plan:
-    """Return the plan of a model; if it has refusals, try shapes that onnx infers, unless switched off."""
+    """Return the plan of a model; after refusals, with `infer_shapes`, try the shapes that onnx infers."""
     plan = _plan_as_declared(model, options)
     if plan.refusals and options.infer_shapes:
         # imported here: few plans have refusals

@@ -111,7 +111,7 @@ def elements_of(constant: Any) -> Sequence[Any]:
 
 
 def is_identical(expected: Any, actual: Any) -> bool:
-    """Return whether constants are equal, tensors in bits and shape; one element may have shape [] or [1]."""
+    """Return whether tensors are equal in bits and shape (one element: also [] or [1]), lists in elements."""
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         count = len(expected.values)
         if expected.element_type != actual.element_type or count != len(actual.values):

@@ -133,7 +133,7 @@ class _Derivation:
 
 
 def _includes(one: Pattern, other: Pattern) -> bool:
-    """Return whether `one` has the same nodes as `other` and implies fewer attributes."""
+    """Return whether `one` equals `other`, except that it implies fewer attributes."""
     fewer = one.attributes.items() < other.attributes.items() and one.variant == other.variant
     return fewer and (one.nodes, one.outputs, one.copies) == (other.nodes, other.outputs, other.copies)
 

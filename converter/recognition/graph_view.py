@@ -126,7 +126,7 @@ class GraphView:
         return default.encode() if isinstance(default, str) else default
 
     def is_auxiliary(self, name: str) -> bool:
-        """Return whether a value is an integer or bool, as sizes are, or a known number, see `number`."""
+        """Return whether a value is an integer or bool, as sizes are, or a Constant, or a known `number`."""
         found = self._auxiliary.get(name)
         if found is None:
             record = self.producer(name)

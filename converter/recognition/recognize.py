@@ -228,7 +228,7 @@ class _RecognitionPass:
         return found
 
     def _operator_of(self, pattern: Pattern, view: GraphView) -> OperatorVersion | None:
-        """Return the operator version at the graph's opset; `None` if the pattern is for other versions."""
+        """Return the operator version at the graph's opset; `None` if the graph or the pattern lacks it."""
         found = view.scope.operator(pattern.operator, model_domain(pattern.domain))
         if found and pattern.versions and found.since_version not in pattern.versions:
             return None

@@ -230,7 +230,7 @@ def _read_declarations(recorded: Sequence[RecordedInput]) -> list[ValueInfoProto
 
 
 def _declares(original: ValueInfoProto, value: ValueInfoProto) -> bool:
-    """Return whether a recorded declaration allows the element type and sizes that `value` declares."""
+    """Return whether a recorded declaration allows the element type and known sizes of `value`."""
     before, after = original.type.tensor_type, value.type.tensor_type
     dims, sizes = declared_dims(original.type), declared_dims(value.type)
     if before.elem_type != after.elem_type or dims is None or sizes is None:

@@ -74,7 +74,7 @@ def type_to_string(proto: TypeProto) -> str | None:
 
 
 def shape_of(proto: TypeProto) -> Shape | None:
-    """Return the shape of a tensor type, with `None` for each unknown size; `None` if it has no shape."""
+    """Return the shape of a dense tensor type, with `None` for unknown sizes; `None` without a shape."""
     return dims_of(proto.tensor_type.shape) if has_shape(proto) else None
 
 
@@ -93,7 +93,7 @@ def shape_to_string(shape: Sequence[int | None]) -> str:
 
 
 def has_shape(proto: TypeProto) -> bool:
-    """Return whether a type is a tensor type of known rank."""
+    """Return whether a type is a dense tensor type of known rank."""
     return proto.WhichOneof("value") == "tensor_type" and proto.tensor_type.HasField("shape")
 
 

@@ -91,9 +91,10 @@ def check_support(
 ) -> tuple[UnsupportedNode, ...]:
     """Return the nodes of a model that a runtime does not implement, and properties that it does not accept.
 
-    A node is implemented if there is a kernel for its operator version and types and no restriction applies,
-    if the runtime replaces it by its function body and implements all nodes of the body, or if the fallback
-    runtime implements it. Nodes with unknown types or undecided restrictions count as implemented.
+    A node that the schemas of the runtime allow is implemented if there is a kernel for its operator version
+    and types and no restriction applies, if the runtime replaces it by its function body and implements all
+    nodes of the body, or if the fallback runtime implements it. Nodes with unknown types, unknown function
+    bodies or undecided restrictions count as implemented.
 
     Raises:
         InvalidModel: the model cannot be read.
@@ -403,7 +404,7 @@ class RuntimeCheck:
         return self._reason_in_body(node, own, model)
 
     def _reason_in_body(self, node: ModelNode, own: Support, model: ModelNodes) -> str:
-        """Return the reason why the function body of a node is not implemented; empty if it is."""
+        """Return why the function body of a node is not implemented; empty if it is, or is unknown."""
         if problem := self._misordered(node, model):
             return problem
         body = model.body(node)
@@ -425,7 +426,7 @@ class RuntimeCheck:
         return ""
 
     def _misordered(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return the reason why a subgraph may not contain function bodies; empty if it may."""
+        """Return why a subgraph may not contain function bodies; empty if it may, or for a mere doubt."""
         attribute = self._misorders_functions_in.get(f"{node.domain}.{node.node.op_type}")
         if attribute is None:
             return ""

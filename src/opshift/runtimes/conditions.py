@@ -232,7 +232,7 @@ def _single_from(condition: Condition, node: ModelNode) -> bool:
 
 
 def _have_single_sizes(axes: Mapping[str, str], node: ModelNode, *, skipped: int) -> bool:
-    """Return whether the product of the sizes from an axis on is at most 1 for each input.
+    """Return whether the sizes from an axis on have a known product of at most 1 for each input.
 
     Args:
         axes: for each input, the attribute with the axis.

@@ -266,7 +266,7 @@ def _reads_of_constants(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
 
 
 def single_constant(scope: InferenceScope, name: str) -> SingleConstant | None:
-    """Return a stored constant with one element; `None` for other values.
+    """Return a stored constant of shape [] or [1]; `None` for other values.
 
     Optimizers remove nodes that return the constant unchanged.
     """

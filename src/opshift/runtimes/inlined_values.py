@@ -91,7 +91,7 @@ def _search_source(
 def _argument(
     scope: InferenceScope, name: str, calls: list[tuple[InferenceScope, Node]]
 ) -> tuple[InferenceScope, str] | None:
-    """Return the scope and the name of the value that a call passes to an input of a function, or `None`."""
+    """Return scope and name of the value that a call passes to a function input, or `None`; pop the call."""
     if calls:
         inputs = [*map(str, scope.container.input)]
         if name not in inputs:

@@ -88,7 +88,7 @@ class PatternSearch:
         )
 
     def _is_reused(self, name: str, value: str, op_type: str, others: Sequence[str]) -> bool:
-        """Return whether another node with one of some operators reads a constant equal to a value."""
+        """Return whether another node of `others`, which is not fused, reads the single constant `value`."""
         constant = single_constant(self._scope, value)
         if constant is None:
             return False
@@ -144,7 +144,7 @@ class PatternSearch:
             ]
 
     def _computed_from(self, value: str) -> str:
-        """Return the value from which nodes that the pattern skips compute a value."""
+        """Return the value from which nodes that the pattern skips compute a value, or an empty name."""
         while value and (found := self._scope.producer(value)) is not None and self._is_skipped(found.node):
             value = self._skipped_input(found.node)
         return value

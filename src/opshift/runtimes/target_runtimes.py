@@ -20,10 +20,7 @@ MAX_OPERATORS = 3
 
 
 def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
-    """Return a sentence for each runtime with kernel data that does not run the whole model.
-
-    If calls of functions are nested too deep to check, return no sentences.
-    """
+    """Return a sentence for each runtime with kernel data that is known not to run the whole model."""
     names = list(filter(None, map(find_runtime, runtimes)))
     if not names:
         return ()
