@@ -331,7 +331,7 @@ class Plan(FrozenRecord):
 
     @property
     def keeps_graphs(self) -> bool:
-        """Whether only the IR version and metadata change; `False` for models with functions or training.
+        """Whether only the IR version and metadata change, without functions, training, records or requests.
 
         Then all facts about nodes and values still hold.
         """

@@ -24,7 +24,7 @@ from opshift.model.operator_ids import called_function, canonical_domain, functi
 
 
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:
-    """Write the record of a plan into the converted model; remove recorded imports and copies if unneeded.
+    """Write the record of a plan with changes into the converted model; remove unneeded imports and copies.
 
     A record without entries is removed if the model is back at the recorded opsets, or if this conversion is
     not recorded (`is_continued` is false).
