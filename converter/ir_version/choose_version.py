@@ -51,7 +51,7 @@ def plan_ir_change(
 
 
 def _valid_version(model: ModelProto, imports: Mapping[str, int], options: Options) -> int:
-    """Return the IR version of a model; in place of one below 1, the version that the model needs."""
+    """Return a model's IR version; unless it is kept, one below 1 becomes the version that it needs."""
     if model.ir_version >= ir_versions().oldest or options.target.requested_ir_version == KEEP:
         return model.ir_version
     from opshift.converter.ir_version.lower import required_ir_version  # imported here, see `plan_ir_change`
