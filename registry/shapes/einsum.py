@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from opshift.model.message_text import count_text
+
 ELLIPSIS: Final = "..."
 """Any number of dimensions without letters, in a term of an equation."""
 
@@ -21,19 +23,24 @@ class Equation(NamedTuple):
     def problem(self, ranks: Sequence[int | None]) -> str:
         """Return why the equation is invalid for inputs with these ranks (`None`: unknown), or `""`."""
         if len(self.operands) != len(ranks):
-            return f"the equation has {len(self.operands)} terms; the node has {len(ranks)} inputs"
+            inputs = count_text(len(ranks), "input")
+            return f"the equation has {count_text(len(self.operands), 'term')}; the node has {inputs}"
         for term in (*self.operands, self.result):
             if not _TERM.fullmatch(term):
                 return f"the term {term!r} does not consist of letters and at most one ellipsis"
         for term, rank in zip(self.operands, ranks, strict=True):
             count = len(term.replace(ELLIPSIS, ""))
             if rank is not None and (rank < count or (rank > count and ELLIPSIS not in term)):
-                return f"the term {term!r} names {count} dimensions; its input has rank {rank}"
+                return f"the term {term!r} has {count_text(count, 'letter')}; its input has rank {rank}"
+            if rank is not None and rank > count and ELLIPSIS not in self.result:
+                return f"the result omits the dimensions of the ellipsis in {term!r}"
         letters = self.result.replace(ELLIPSIS, "")
-        if unknown := sorted({*letters}.difference(*self.operands)):
-            return f"the subscripts {', '.join(unknown)} of the result occur in no input term"
-        repeated = sorted(each for each in {*letters} if letters.count(each) > 1)
-        return f"the result repeats the subscripts {', '.join(repeated)}" if repeated else ""
+        for letter in letters:
+            if letters.count(letter) > 1:
+                return f"the result repeats the letter {letter}"
+            if not any(letter in term for term in self.operands):
+                return f"the letter {letter} of the result is in no term of an input"
+        return ""
 
 
 def parse_equation(text: str) -> Equation:

@@ -92,7 +92,18 @@ def test_writes_types(text: str, shape: tuple[int | None, ...] | None, expected:
 
 
 @pytest.mark.parametrize(
-    "text", ["foo(float)", "seq(foo(float))", "map(float)", "tensor(float", "float)", "tensor()", "seq", ""]
+    "text",
+    [
+        "foo(float)",
+        "seq(foo(float))",
+        "map(float)",
+        "map(float, float)",
+        "tensor(float",
+        "float)",
+        "tensor()",
+        "seq",
+        "",
+    ],
 )
 def test_refuses_texts_that_are_not_types(text: str) -> None:
     with pytest.raises(KeyError):

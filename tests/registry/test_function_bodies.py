@@ -394,7 +394,7 @@ def test_accepts_sequence_types_as_text() -> None:
     assert [each.op_type for each in function.node][-1] == "Loop"
 
 
-@pytest.mark.parametrize("unknown", ["flot", "tensor(flot)", "seq()", "map(string, tensor(float))"])
+@pytest.mark.parametrize("unknown", ["flot", "tensor(flot)", "seq()", "map(float, tensor(float))"])
 def test_refuses_unknown_types_as_text(unknown: str) -> None:
     with pytest.raises(UsageError, match="unknown element type"):
         REGISTRY.get_schema("Softmax").function_body(_softmax(), [unknown])

@@ -254,8 +254,8 @@ def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str
     """Repeat each value of `name`, one per group, for every channel of the group."""
     count = out.known_dimension(name, 0)
     if count not in (None, groups):
-        reason = f"{name!r} has {count} elements, not one for each of the {groups} groups"
-        remedy = "if it has one for each channel, run `opshift doctor --fix`, which sets opset 21"
+        reason = f"{name!r} has the size {count}, but num_groups is {groups}"
+        remedy = "import opset 21, if the input has an element for each channel (see `opshift doctor`)"
         raise CannotConvert(reason, "node.invalid", remedy=remedy)
     tensor, channels = out.constant_value(name), out.known_dimension(data, 1)
     if tensor is not None and channels is not None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from opshift.model.element_types import BY_NAME, NAME_BY_NUMBER
+from opshift.model.element_types import BY_NAME, INTEGER_BITS, NAME_BY_NUMBER
 
 if TYPE_CHECKING:
     from opshift.model.messages import TensorShapeProto, TypeProto
+
+MAP_KEY_TYPES = frozenset((*INTEGER_BITS, "string"))
+"""Element types that the keys of a map can have."""
 
 Shape = tuple[int | None, ...]
 
@@ -142,9 +145,11 @@ def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
         fill_type(outer.elem_type, inner, shape)
         return
     if constructor == "map":
-        key, _, value = inner.partition(", ")
+        key, _, value = inner.partition(",")
+        if key not in MAP_KEY_TYPES:
+            raise KeyError(text)
         proto.map_type.key_type = BY_NAME[key].number
-        fill_type(proto.map_type.value_type, value, shape)
+        fill_type(proto.map_type.value_type, value.strip(), shape)
         return
     if inner and constructor not in ("tensor", "sparse_tensor"):
         raise KeyError(text)

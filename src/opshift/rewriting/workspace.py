@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from itertools import chain
+from operator import index
 
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
@@ -84,8 +85,8 @@ def constant_key(tensor: Tensor) -> ConstantKey:
     Raises CannotConvert if the element type cannot represent the values, and TypeError if a dimension is not
     an integer, as in an invalid node with a shape of type float.
     """
-    if not all(isinstance(size, int) for size in tensor.dims):
-        raise TypeError(f"{tensor.dims} are not dimensions")
+    for size in tensor.dims:
+        index(size)  # raises TypeError
     # Bytes instead of numbers, because 0.0 equals -0.0, and NaN differs from itself.
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
 

@@ -10,7 +10,6 @@ from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, list_names, repeated
 from opshift.checker.released_schemas import adds_type
 from opshift.checker.rule_table import SIGNATURE, Problems, rule
-from opshift.inference.constants import INTEGER_RANGES
 from opshift.inference.infer_types import infer_types
 from opshift.inference.node_problems import axis_problem
 from opshift.model.attributes import types_in
@@ -18,12 +17,15 @@ from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import TypeProto
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.model.types import element_type_of, shape_of, shape_to_string, shapes_conflict, type_to_string
+from opshift.model.types import (
+    MAP_KEY_TYPES,
+    element_type_of,
+    shape_of,
+    shape_to_string,
+    shapes_conflict,
+    type_to_string,
+)
 from opshift.registry.models import OperatorVersion, Parameter
-
-MAP_KEY_TYPES = frozenset((*INTEGER_RANGES, "string"))
-"""Element types that the keys of a map can have."""
-
 
 TYPE = "type"
 """Attribute of Optional with the type of the content."""

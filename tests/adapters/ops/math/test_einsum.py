@@ -146,11 +146,12 @@ def test_expands_einsum_of_other_types(equation: str, shapes: list[tuple[int, ..
     [
         ("i.j->i", "the term 'i.j' does not consist of letters and at most one ellipsis"),
         ("...i...->i", "the term '...i...' does not consist of letters and at most one ellipsis"),
-        ("ijk->i", "the term 'ijk' names 3 dimensions; its input has rank 2"),
-        ("i->i", "the term 'i' names 1 dimensions; its input has rank 2"),
-        ("ij,jk->ik", "the equation has 2 terms; the node has 1 inputs"),
-        ("ij->ii", "the result repeats the subscripts i"),
-        ("ij->k", "the subscripts k of the result occur in no input term"),
+        ("ijk->i", "the term 'ijk' has 3 letters; its input has rank 2"),
+        ("i->i", "the term 'i' has 1 letter; its input has rank 2"),
+        ("ij,jk->ik", "the equation has 2 terms; the node has 1 input"),
+        ("...i->i", "the result omits the dimensions of the ellipsis in '...i'"),
+        ("ij->ii", "the result repeats the letter i"),
+        ("ij->k", "the letter k of the result is in no term of an input"),
     ],
 )
 def test_refuses_invalid_equations(equation: str, reason: str) -> None:

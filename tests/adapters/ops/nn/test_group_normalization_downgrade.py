@@ -61,7 +61,7 @@ def test_applies_scale_per_group(shape_known: bool, target: int) -> None:
 @pytest.mark.parametrize("target", [21, 17, 7])
 def test_refuses_a_scale_per_channel_where_groups_have_one(target: int) -> None:
     refusal = refusal_of(_model(DATA, SCALE, BIAS, 18), target)
-    assert refusal.reason == "'s' has 6 elements, not one for each of the 3 groups"
+    assert refusal.reason == "'s' has the size 6, but num_groups is 3"
 
 
 @pytest.mark.parametrize("target", [17, 7])
