@@ -134,7 +134,7 @@ class Walk:
             self.check(NewerFeatures(model))
 
     def _check_functions(self, model: CheckedModel) -> None:
-        """Check callers before the functions that they call; sort the findings in model order."""
+        """Check functions in `function_order`, and sort the findings in model order."""
         start, parts = len(self.findings), dict[int, list[Finding]]()
         for position in model.function_order:
             first = len(self.findings)
@@ -234,7 +234,7 @@ class Walk:
                     passed.add_shapes(key, shaped.constants)
 
     def _passes(self, target: CheckTarget) -> bool:
-        """Apply the rules for an object; return whether there are no findings."""
+        """Apply the rules for an object; return whether they add no findings."""
         count = len(self.findings)
         self.check(target)
         return len(self.findings) == count

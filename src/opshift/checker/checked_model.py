@@ -46,7 +46,7 @@ class PassedFacts:
         self.constants: set[int] = set()
 
     def add_shapes(self, key: Hashable, constants: Set[int]) -> None:
-        """Add the `shape_key` of a node, unless it lacks elements of inputs that the rules have read."""
+        """Add the `shape_key` of a node, unless it is `None` or lacks elements that the rules have read."""
         if key is not None and constants <= self.constants:
             self.shapes.add(key)
         self.constants |= constants
@@ -131,7 +131,7 @@ class CheckedModel:
 
     def new_scope(self, container: ContainerProto, opsets: Mapping[str, int]) -> Scope:
         """Return the scope of a main graph, a training graph or a function."""
-        # A `Scope` shares its inference cache between models; a scope for functions has its own cache.
+        # Prefer a `Scope`, because models share its inference cache; a scope for functions has its own cache.
         if not self.functions or self.function_table is None:
             return Scope(container, opsets, self.registry, {})
         return self.function_table.scope(container, opsets, self.registry, {})

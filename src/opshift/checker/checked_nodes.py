@@ -29,7 +29,7 @@ UNEVEN_TYPES = frozenset(number for number, kind in BY_NUMBER.items() if element
 
 
 class CheckedNode:
-    """A NodeProto, with its operator version or function, or the reason why its operator does not resolve."""
+    """A NodeProto, with its operator version, function or resolution error; all are `None` if unknown."""
 
     __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto", "record")
 
@@ -85,7 +85,7 @@ class CheckedCall(CheckedNode):
 
     @property
     def key(self) -> NodeKey | None:
-        """Node key; `None` if the key is large, or does not identify the operator or function."""
+        """Node key; `None` if it is large, or for an overload or attributes that are not plain or small."""
         operator, proto = self.operator, self.proto
         is_plain = operator.has_plain_attributes if operator is not None else not proto.attribute
         if overload_of(proto) or not (is_plain or has_small_tensors(proto)):
@@ -146,7 +146,7 @@ class CheckedValue(NamedTuple):
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key; `None` for a value without a name, or with documentation or metadata."""
+        """Cache key; `None` for a value with documentation or metadata, or without a text name."""
         proto = self.proto
         if not (proto.name and _is_text(proto.name)) or proto.doc_string or proto.metadata_props:
             return None
@@ -187,7 +187,7 @@ class CheckedTensor(NamedTuple):
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key; `None` for a tensor whose texts, elements or external data the rules read."""
+        """Cache key; `None` if rules read texts, elements or external data of the tensor, or report it."""
         proto = self.proto
         if not _is_text(proto.name) or proto.doc_string or proto.metadata_props or proto.string_data:
             return None
@@ -211,7 +211,7 @@ class InternalTensor(CheckedTensor):
         sizes = {name: len(getattr(self.proto, name)) for name in DATA_FIELDS}
         sizes["raw_data"] = raw_size(self.proto) or 0
         filled = {name: size for name, size in sizes.items() if size}
-        # Even if empty, raw_data counts: readers prefer this field to the typed fields.
+        # Beside a filled field, empty raw_data counts, too: readers prefer it to the typed fields.
         if filled and self.proto.HasField("raw_data"):
             filled["raw_data"] = sizes["raw_data"]
         return filled

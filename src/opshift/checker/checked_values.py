@@ -17,7 +17,7 @@ from opshift.registry.models import OperatorVersion, Parameter
 
 
 class NewerFeatures:
-    """Uses of features and element types that are newer than a model's IR version."""
+    """Uses of features and element types that are newer than a model's IR version, if this is positive."""
 
     location = "model"
 
@@ -65,7 +65,7 @@ class ShapedNode:
 
     @property
     def constants(self) -> Set[int]:
-        """Positions of the inputs whose elements rules for this class have read."""
+        """Positions of the inputs whose elements rules for this class may have read."""
         named = map(self.operator.input_named, AXIS_NAMES if self.operator.axes else ())
         return self.context.constants.union(found[0] for found in named if found is not None)
 
@@ -78,9 +78,9 @@ class ShapedNode:
 
 
 def shape_key(node: CheckedNode, constants: Iterable[int]) -> Hashable:
-    """Return the shapes of a node's inputs, and the elements of the inputs at the positions `constants`.
+    """Return as a key the shapes of inputs, elements of inputs at `constants`, and `may_not_run` of a node.
 
-    The result is `None` if an input has too many elements for a cache key.
+    The result is `None` if one of these inputs has too many elements for a cache key.
     """
     scope = node.container.scope
     # In a function, `node_of` leaves out inputs that all calls omit.

@@ -107,7 +107,7 @@ class CheckedContainer:
 
     @cached_property
     def wrong_claims(self) -> Sequence[Claim]:
-        """The node outputs whose declared shape differs from the inferred shape."""
+        """The node outputs whose declared and inferred shapes differ; empty without a `function_table`."""
         found: list[Claim] = []
         scope = self.scope
         for name in () if self.model.function_table is None else scope.declared_positions:

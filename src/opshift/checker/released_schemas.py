@@ -22,7 +22,7 @@ def released_schemas(operator: str) -> tuple[tuple[str, SchemaDifference], ...]:
 
 
 def adds_attribute(node: CheckedNode, name: str) -> bool:
-    """Return whether the schema in any onnxruntime release has an attribute that the definition lacks."""
+    """Return whether the schema in any onnxruntime release adds an attribute to the definition."""
     return any(name in each.adds for _, each in _changed_schemas(node))
 
 

@@ -139,7 +139,7 @@ class Contents:
             self._collect_function(f"function {function_label(function)}", function)
 
     def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
-        """Return whether no node of these operators can be a call or have attributes to collect."""
+        """Return whether the model has no functions, and no attributes of these operators are collected."""
         if self._function_names:
             return False
         return not any(
@@ -198,7 +198,7 @@ class Contents:
 
     @property
     def values(self) -> Iterator[Located[ValueInfoProto]]:
-        """ValueInfoProtos with a newer element type, or with a type other than a dense tensor."""
+        """ValueInfoProtos with a newer element type, or without a dense tensor type."""
         for path, values in self.value_lists:
             for value in values:
                 if value.type.tensor_type.elem_type not in BASE_TYPES:
@@ -271,10 +271,10 @@ class Contents:
 
 
 def _element_type_attributes(model: ModelProto, registry: Registry) -> Mapping[LocalFunction, Set[str]]:
-    """Return the attributes of each function that nodes use as element types, directly or through calls."""
+    """Return the attributes of each function that set attributes to examine, directly or through calls."""
     found: dict[LocalFunction, set[str]] = {function_id(function): set() for function in model.functions}
     pending: list[tuple[LocalFunction, str]] = []
-    """Function attributes that set an element type, to be added to `found`."""
+    """Function attributes to be added to `found`."""
     sources: defaultdict[tuple[LocalFunction, str], list[tuple[LocalFunction, str]]] = defaultdict(list)
     """For each function attribute, the attributes of callers that calls pass to it."""
     for function in model.functions:

@@ -31,7 +31,7 @@ SPARSE_REMEDY = "replace it by a dense tensor"
 
 
 def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
-    """Yield the initializers that cannot be rewritten; if all can, the first that is not a graph input."""
+    """Yield initializers that cannot be rewritten; if there are none, the first dense standalone one."""
     _, *subgraphs = contents.graphs
     if any(graph.initializer or graph.sparse_initializer for _, graph in subgraphs):
         blocked = [*_shadowing_initializers("graph", contents.model.graph, set())]
@@ -50,7 +50,7 @@ SHADOWING_OBSTACLE = (
 
 
 def _shadowing_initializers(path: str, graph: GraphProto, visible: set[str]) -> Iterator[Use]:
-    """Yield initializers of nested graphs that have the name of a value of an enclosing graph.
+    """Yield standalone initializers of nested graphs with the name of a value of an enclosing graph.
 
     `visible` has the names of the enclosing graphs. Functions need no search: inlining renames their values.
     """

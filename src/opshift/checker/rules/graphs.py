@@ -34,7 +34,10 @@ def input_unique(graph: CheckedGraph) -> Problems:
 
 @rule("graph.output-made", ERROR, NAMES, "correct the name; copy values of enclosing graphs with Identity")
 def output_produced(graph: CheckedGraph) -> Problems:
-    """An output must be a value of the graph itself."""
+    """An output must be a value of the graph itself.
+
+    A training graph may also return values of the main graph.
+    """
     # `check` skips the nodes of graphs beyond the depth limit, so their outputs are unknown.
     if graph.depth > MAX_SUBGRAPH_DEPTH:
         return
@@ -74,7 +77,7 @@ def graph_name_unique(model: CheckedModel) -> Problems:
 
 @rule("annotation.tensor", WARNING, "onnx.proto: TensorAnnotation", "correct or remove the name")
 def annotation_tensor(graph: CheckedGraph) -> Problems:
-    """A quantization annotation may only refer to values of the graph."""
+    """A quantization annotation may only refer to values of the graph or an enclosing one."""
     for annotation in graph.proto.quantization_annotation:
         parameters = (entry.value for entry in annotation.quant_parameter_tensor_names)
         for tensor in (annotation.tensor_name, *parameters):

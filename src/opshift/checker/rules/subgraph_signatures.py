@@ -138,7 +138,7 @@ def _sizes_differ(size: int | None, other: int | None) -> bool:
 
 
 def _bodies_of(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
-    """Yield the name, `SubgraphCall` and graph of each graph attribute; nothing for SequenceMap."""
+    """Yield name, `SubgraphCall` and graph of the attributes to which rules apply, except of SequenceMap."""
     for attribute in typed.node.proto.attribute:
         body = _body_of(typed.operator, attribute)
         if body is not None and not body.is_elementwise:

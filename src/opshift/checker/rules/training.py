@@ -103,6 +103,6 @@ def _training_steps(training: CheckedTraining) -> Iterator[TrainingStep]:
 
 
 def _graph_of(key: str, training: CheckedTraining) -> CheckedGraph | None:
-    """Return the algorithm or the main graph, whichever has the initializer `key`; else `None`."""
+    """Return the first of algorithm and main graph that has the dense initializer `key`; else `None`."""
     graphs = (training.graphs.get("algorithm"), training.main)
     return next((each for each in graphs if each and each.scope.initializer(key)), None)
