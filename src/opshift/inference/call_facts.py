@@ -120,7 +120,7 @@ class CallFacts:
         return found
 
     def shape(self, name: str) -> Shape | None:
-        """Return the shape of an input, with `None` for sizes that differ; `None` if ranks differ.
+        """Return the shape of an input, with `None` for sizes that differ; `None` without a common rank.
 
         With a single call, the shape may have symbols.
         """
@@ -151,7 +151,7 @@ class CallFacts:
         return call.scope.constant(self._argument_of(call, name))
 
     def attribute(self, name: str) -> AttributeProto | None:
-        """Return the attribute on which all calls agree (`ABSENT` if no call sets it), else `None`."""
+        """Return the attribute or default on which all calls agree (`ABSENT` without both), else `None`."""
         if name not in self._attributes:
             agreed = self._agreed_fact(Fact("attribute", name))
             self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
@@ -239,7 +239,7 @@ class CallFacts:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
-        """Return whether the calls provide an input; `None` if only some do, or the name is not an input."""
+        """Return whether the calls provide an input; `None` if some do, without calls, or for other names."""
         if name in self._presence:
             return self._presence[name]
         return False if self.calls and name in self._positions else None
@@ -293,7 +293,7 @@ class CallFacts:
                 yield name, _renamed_attribute(provided, name)
 
     def _is_set(self, name: str) -> bool | None:
-        """Return whether an attribute has a default or all calls set it; `None` if only some calls set it."""
+        """Return whether an attribute has a default or all calls set it; `None` if some do, or if unknown."""
         with self._functions.nested_calls as is_shallow:
             answers = {self._sets_attribute(call, name) for call in self.calls} if is_shallow else {None}
         found = answers.pop() if len(answers) == 1 else None

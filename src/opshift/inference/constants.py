@@ -32,7 +32,7 @@ WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16"
 
 
 def read_constant_node(node: Node) -> Tensor | None:
-    """Return the value of a Constant node from any of its attributes; `None` if the attribute is invalid."""
+    """Return the value of a Constant node from any of its attributes; `None` if no value can be read."""
     for name, element_type, kind in SCALAR_ATTRIBUTES:
         if name in node.attributes:
             value = node.attribute(name)
@@ -77,7 +77,7 @@ def _truth_of(element: int | None) -> bool | None:
 
 
 def _cast_integers(tensor: Tensor, target: str) -> Tensor | None:
-    """Cast integers; `None` if an integer is out of range.
+    """Cast numbers without a fraction; `None` if one is out of range.
 
     Symbols stay symbols in `SIZE_TYPES`, else are unknown.
     """

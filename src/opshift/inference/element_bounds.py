@@ -187,7 +187,7 @@ def _of_inputs(
 def _of_cast(
     name: str, element_type: str, scope: InferenceScope
 ) -> Generator[FactQuestion, None, Bounds | None]:
-    """Return the bounds of a Cast of integers; `None` if a number may not fit the new type."""
+    """Return the bounds of a Cast; `None` if the input has no integers, or one may not fit the new type."""
     source = yield from answered(lambda: scope.element_type(name), scope, (), ())
     if source not in INTEGER_RANGES:
         return None

@@ -212,7 +212,7 @@ class FunctionTable:
             return fact(body, name) if body and name else None
 
     def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope | None:
-        """Return the scope of a function for one call; `None` after too many inferences."""
+        """Return the scope of a function for one call; `None` beyond the limits on inferences and nodes."""
         self._inferences += 1
         if self._inferences > self._max_inferences:
             return None
@@ -319,7 +319,7 @@ class CallScope(Scope):
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output of a call of a function; `None` if the node is not a call."""
+        """Return one fact per output of a call of a function, see `FunctionTable.infer_outputs`."""
         return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:

@@ -265,7 +265,7 @@ def _dims_of_unsqueezed_scalar(scope: InferenceScope, name: str) -> Shape | None
 
 
 def _rank_of_unsqueezed(scope: InferenceScope, name: str) -> int | None:
-    """Return the rank of the output of an Unsqueeze with an input of constant axes; `None` if unknown."""
+    """Return the rank of the output of an Unsqueeze with axes as input; `None` if unknown or too large."""
     _, _, _, inputs, _ = scope.producing_records[name]
     count = _axis_count(scope, inputs)
     rank = None if count is None else scope.rank(inputs[0])
@@ -273,7 +273,7 @@ def _rank_of_unsqueezed(scope: InferenceScope, name: str) -> int | None:
 
 
 def _axis_count(scope: InferenceScope, inputs: Sequence[str]) -> int | None:
-    """Return the number of constant axes in input 1 of an Unsqueeze; `None` if they are not constant."""
+    """Return the `_constant_length` of input 1 of an Unsqueeze, its axes; `None` without this input."""
     return _constant_length(scope, inputs[1]) if len(inputs) > 1 else None
 
 
@@ -318,7 +318,7 @@ def _length_of_part(scope: InferenceScope, name: str) -> int | None:
 
 
 def _constant_length(scope: InferenceScope, name: str) -> int | None:
-    """Return the length of a 1-D initializer or Constant; `None` for other values."""
+    """Return the length of a 1-D Constant `value` or fixed initializer; `None` for other values."""
     record = scope.producing_records.get(name)
     if record is not None:
         is_constant = _shape_rule(scope, record) == "constant"

@@ -180,7 +180,10 @@ def _type_from_body(node: Node, position: int, scope: InferenceScope) -> str | N
 def body_output(
     node: Node, attribute: str, position: int, scope: InferenceScope
 ) -> tuple[Value | None, str, InferenceScope | None]:
-    """Return a subgraph output: its `Value` in an emitted `Graph`, or its name and scope in a GraphProto."""
+    """Return a subgraph output: its `Value` in an emitted `Graph`, its name and scope in a GraphProto.
+
+    The other members of the result are `None` or empty; so are all members if there is no such output.
+    """
     graph = node.attribute(attribute)
     if isinstance(graph, Graph):
         return (graph.outputs[position] if position < len(graph.outputs) else None), "", None

@@ -24,7 +24,7 @@ def choice_problem(operator: OperatorVersion, names: Collection[str]) -> str | N
 def axis_problem(
     node: Node, operator: OperatorVersion, facts: Facts, rank_of: Callable[[str], int | None]
 ) -> str | None:
-    """Return a message if an axis of a node is out of range, else `None`; default axes are not checked."""
+    """Return a message if a known axis exceeds a known rank, else `None`; default axes are not checked."""
     axes = list(_declared_axes(node, operator, facts)) if operator.axes else ()
     rank = rank_of(node.inputs[0]) if axes and node.input(0) else None
     if rank is None:

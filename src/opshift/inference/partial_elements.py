@@ -125,7 +125,7 @@ def _start_of_range(producer: Producer, scope: InferenceScope) -> list[str] | No
 
 
 def _source_of_cast(producer: Producer, scope: InferenceScope) -> list[str] | None:
-    """Return the input of a Cast to int64 from an integer type not in `WRAPPING_CASTS`; else `None`."""
+    """Return, in a list, the input of a Cast to int64 from integers not in `WRAPPING_CASTS`; else `None`."""
     source = scope.element_type(producer.node.input(0))
     target = BY_NUMBER.get(producer.node.attribute("to", 0))
     is_exact = target is not None and target.name == "int64" and source in INTEGER_RANGES

@@ -252,7 +252,7 @@ class Propagation(Answers[FactT]):
         elif name in scope.defined_names or name in scope.added_constants:
             self._known[name] = self._kind.declared(scope, name)
         else:
-            # One question to the scope that defines the value, not one to each enclosing scope.
+            # Query the scope that defines the value directly, not through each enclosing scope.
             owner = scope.parent
             while owner is not None and not owner.is_local(name):
                 owner = owner.parent

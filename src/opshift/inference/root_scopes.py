@@ -38,7 +38,7 @@ def root_scopes(
 
 
 def add_call_facts(scopes: Sequence[CallScope]) -> Mapping[int, Sequence[CallSite]]:
-    """Set `call_facts` of all functions in `scopes`: the facts on which all calls of a function agree.
+    """Set `call_facts` of all called functions in `scopes`: the facts on which all calls agree.
 
     `scopes` are the result of `root_scopes`. Return the calls by the position of the called function.
     """

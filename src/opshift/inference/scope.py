@@ -190,7 +190,7 @@ class Scope(InferenceScope):
         return name in self._captured
 
     def element_type(self, name: str) -> str | None:
-        """Return the element type of a tensor, such as `float16`, or the type string of another value."""
+        """Return an element type such as `float16`, or the type string of a non-tensor; `None` if unknown."""
         return self._types.fact_of(name, self)
 
     def shape(self, name: str) -> Shape | None:
@@ -356,7 +356,7 @@ class Scope(InferenceScope):
         return None if declared is None else symbolic_dims(declared, prefixed, self.variable_prefix)
 
     def _shape_proto(self, name: str) -> TensorShapeProto | None:
-        """Return the shape that the model declares for a value; `None` if its rank exceeds `MAX_RANK`."""
+        """Return the shape that the model declares for a value; `None` without one, or above `MAX_RANK`."""
         declared = self.declared_type_proto(name)
         if declared is None or not has_shape(declared):
             return None

@@ -23,7 +23,7 @@ class SharedFacts:
     def is_true(
         self, question: Callable[[ModelProto, Registry], bool], model: ModelProto, registry: Registry
     ) -> bool:
-        """Return the answer to a question about a model, cached if the model has the main graph."""
+        """Return the answer to a question about a model, cached if its main graph is that of the facts."""
         if model.graph is not self._graph:
             return question(model, registry)
         if question not in self._answers:

@@ -31,7 +31,7 @@ def subgraph_input_type(body: InferenceScope, name: str) -> str | None:
 
 
 def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
-    """Return the shape of a subgraph input; `None` for loop-carried values, whose shape may change."""
+    """Return the shape of a subgraph input; `None` if it is unknown, or may change between iterations."""
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None

@@ -151,7 +151,7 @@ def _record_captures(proto: NodeProto, found: ContainerSurvey) -> None:
         return
     place = node_place(found.path, proto)
     reason = f"input {missing!r} is not produced by any node, input or initializer"
-    error = InvalidModel(reason, place=place, remedy="declare it as a graph input, or remove the node")
+    error = InvalidModel(reason, place=place, remedy="correct the name, add the value, or remove the node")
     if any(missing in other.output for other in scope.container.node):
         reason = f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle"
         error = InvalidModel(reason, place=place, remedy="sort the nodes topologically")

@@ -31,7 +31,7 @@ def unknown_facts_of(error: UnknownShape, scope: InferenceScope) -> list[Unknown
 
 
 def owner_of(name: str, scope: InferenceScope) -> InferenceScope:
-    """Return the scope that defines a value: `scope` or an enclosing scope."""
+    """Return the scope that defines a value: `scope` or an enclosing one; by default, the outermost one."""
     while scope.parent is not None and not scope.is_local(name):
         scope = scope.parent
     return scope

@@ -72,7 +72,7 @@ def constant_of_shape(node: EvaluatedNode) -> Outputs:
 
 @rule("Range")
 def range_(node: EvaluatedNode) -> Outputs:
-    """Count from `start` to `limit` in steps of `delta`; the result is known if all three are integers."""
+    """Count from `start` to `limit` in steps of `delta`; the result is unknown unless all are integers."""
     bounds = [node.integers(position) for position in range(3)]
     if any(len(each) != 1 for each in bounds):
         raise UnknownValue

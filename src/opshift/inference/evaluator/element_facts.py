@@ -158,7 +158,7 @@ class ElementFacts(Answers[Elements | LargeTensor]):
         return known
 
     def known(self, name: str, scope: InferenceScope) -> Any:
-        """Return the elements, or `None` if unknown; `_MISSING` if a node has to be evaluated first."""
+        """Return the elements or a `LargeTensor`; `None` if unknown, `_MISSING` if not evaluated yet."""
         found = self._known.get(name, _MISSING)
         if found is _MISSING:
             found = _stored_elements(name, scope)
@@ -246,7 +246,7 @@ def _elements_so_far(name: str, scope: InferenceScope | None) -> Any:
 
 
 def _forwarded(node: Node, scope: InferenceScope) -> Known:
-    """Return the large initializer or Constant that an Identity reads; `None` for other nodes."""
+    """Return the large initializer or Constant that an Identity reads, else `None`."""
     source = node.input(0) if node.op_type == "Identity" else ""
     owner = defining_scope(scope, source)
     found = owner.element_facts.known(source, owner) if owner else None
@@ -307,7 +307,7 @@ def _tensor_in(record: NodeRecord, scope: InferenceScope) -> TensorProto | None:
 
 
 def _constant_of_node(node: Node, scope: InferenceScope) -> Known:
-    """Return the value of a Constant; `None` if it refers to an attribute of the enclosing function."""
+    """Return the value of a Constant; `None` if it is invalid or refers to an attribute of the function."""
     if node.has_attribute_references:
         return None
     value = node.attribute("value")

@@ -63,7 +63,7 @@ def multiply_sizes(first: int, second: int) -> int | None:
 
 
 def divide_sizes(first: int, second: int) -> int | None:
-    """Divide two sizes; a symbolic divisor counts as nonzero, because the model itself would divide by 0."""
+    """Divide two sizes; `None` if unknown. A symbolic divisor is not 0: the model would divide by 0, too."""
     if second <= 0:
         return None
     if is_symbol(second):

@@ -129,7 +129,7 @@ class EvaluatedNode:
         return sum(each for each in counts if each > SMALL_SIZE)
 
     def reshaped(self, elements: Elements, dims: Dims) -> Elements:
-        """Return the elements with the shape `dims`; raise `UnknownValue` if they do not fit the shape."""
+        """Return elements with the shape `dims`; raise `UnknownValue` if it is invalid or they do not fit."""
         if prod(dims) != len(elements.values) or min(dims, default=0) < 0 or len(dims) > MAX_RANK:
             raise UnknownValue
         return Tensor(elements.element_type, dims, elements.values)
@@ -161,7 +161,10 @@ def rule(*op_types: str) -> Callable[[Rule], Rule]:
 
 
 def evaluate(node: EvaluatedNode) -> Outputs:
-    """Apply the rule of a node's operator; return `()` for unknown outputs or an invalid number of inputs."""
+    """Apply the rule of a node's operator; return `()` if the outputs are unknown.
+
+    They are also unknown if the number of inputs is invalid, or the model's element budget is exhausted.
+    """
     if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
         return ()
     op_type = node.node.op_type
