@@ -65,8 +65,8 @@ class InferredModel(FrozenRecord):
 def infer(model: ModelLike, *, shapes: ShapesLike = (), registry: Registry | None = None) -> InferredModel:
     """Infer facts about the values of a model, without running it.
 
-    Declared types and shapes of inputs and initializers count as facts. Declared types and shapes of other
-    values only complete inferred facts.
+    Declared types, and declared shapes of inputs and initializers, count as facts. Declared shapes of other
+    values only complete inferred shapes.
 
     Args:
         model: a ModelProto of opshift or `onnx`, bytes, a path or a file object.

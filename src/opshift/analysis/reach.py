@@ -290,6 +290,7 @@ def common_opset(
         NoCommonOpset: no opset is reachable for all models; `reaches` of the error has the limits of each
             model, with reasons.
         InvalidModel: a model is invalid, or does not import the domain.
+        UnknownOpset: the registry lacks the opset of a model.
         UsageError: `models` is not a list, or is empty.
     """
     require_type("domain", domain, str, "a domain such as ai.onnx.ml")

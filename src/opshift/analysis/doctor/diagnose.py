@@ -419,7 +419,8 @@ class _Doctor:
             return frozenset(range(1, self._registry.newest_opset(domain) + 1))
         newest = self._registry.releases.open_domains.get(domain, 0)
         if any(domain == each for each, _ in self._functions):
-            newest = max(newest, 1)  # runtimes ignore the imported opset of a local function's domain
+            # Any opset is valid, for example 1: runtimes ignore the opset of a local function's domain.
+            newest = max(newest, 1)
         return frozenset(range(1, newest + 1))
 
     def _stamp_of_domain(

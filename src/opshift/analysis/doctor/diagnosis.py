@@ -70,7 +70,7 @@ class Stamp:
 
     @property
     def fits(self) -> bool:
-        """Whether all nodes are valid at the declared opset, and no import declares another opset."""
+        """Whether the import can stay: a single opset, at which no node is known to be invalid."""
         return (
             self.opset is not None and self.opset == self.fitting and not self.replaced and not self.repeated
         )
@@ -100,7 +100,7 @@ class Diagnosis:
         stamps: opset imports of the model and of its functions.
         ir_version: the IR version.
         nodes: the nodes of domains in the registry, and all nodes of domains without an import.
-        unknown: the number of nodes of other domains, and of calls of the model's functions.
+        unknown: the number of nodes without a definition, such as calls of the model's functions.
         repairs: repairs that a conversion makes first, such as sorting nodes, a sentence each.
         overridable: the initializers that are graph inputs, too. At the fitting IR version, callers can
             override them, so runtimes do not optimize nodes that depend on them.

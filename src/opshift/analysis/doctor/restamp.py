@@ -120,8 +120,8 @@ def fix_model(
 ) -> None:
     """Write the fitting versions into the diagnosed model, or a copy of it, and replace nodes if necessary.
 
-    Initializers stop being graph inputs unless `keep_initializer_inputs` is given. An error leaves the model
-    unchanged.
+    Initializers in `diagnosis.overridable` stop being graph inputs unless `keep_initializer_inputs` is given.
+    An error leaves the model unchanged.
     """
     replacing = [each for each in diagnosis.stamps if each.replaced or each.converted]
     if not replacing:
@@ -157,7 +157,7 @@ def fix_model(
 def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inputs: bool) -> None:
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it.
 
-    Unless `keep_initializer_inputs` is set, initializers stop being graph inputs.
+    Unless `keep_initializer_inputs` is set, initializers in `overridable` stop being graph inputs.
     """
     before, model.ir_version = model.ir_version, diagnosis.ir_version.fitting
     if before < FIRST_IR_WITH_STANDALONE_INITIALIZERS <= model.ir_version:

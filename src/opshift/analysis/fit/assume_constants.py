@@ -192,7 +192,7 @@ class Determined(NamedTuple):
 
 
 def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
-    """Replace computed inputs of nodes by constants, and return a sentence for each.
+    """Replace inputs of nodes that are not constant by constants, and return a sentence for each.
 
     An input is replaced if the declared shapes admit only one result of its node. Graph inputs remain. Models
     below IR version 4 and nodes in functions stay unchanged; in functions, shapes may differ between calls.
@@ -236,7 +236,7 @@ def _determined_inputs(
     linked: Mapping[str, KnownShape],
     constants: ConstantValues,
 ) -> Iterator[Determined]:
-    """Yield the constants for inputs that are computed and have only one possible value."""
+    """Yield constants for the inputs that are not constant and have only one possible value."""
     rules = RULES.get(operator.name, {})
     for position, name in enumerate(node.input):
         formal = parameter_at(operator.inputs, position)

@@ -103,7 +103,7 @@ class Attempt:
         self.missing = tuple(map(refused_node, self._refusals)) or self._replace_missing()
 
     def _depends_on_inlining(self) -> bool:
-        """Return whether the runtime refuses the model, a call of a local function, or a node in one."""
+        """Return whether functions are kept, and the runtime refuses the model, a call, or a node in one."""
         return any(
             not place.startswith("graph")
             or ", function " in place

@@ -247,7 +247,7 @@ def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Atte
         least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
         # Estimates include missing kernels, but not restrictions of kernels or the nodes that adapters emit.
         is_impossible = target.cost >= least and (fitting or failed)
-        if is_impossible and (fitting or not _may_be_nearer(target.cost, ranked[0].cost, len(failed))):
+        if is_impossible and (fitting or not _is_worth_trying(target.cost, ranked[0].cost, len(failed))):
             break
         if len(failed) >= MAX_FAILED:
             if sum(each.added_nodes for each in failed) > MAX_ADDED_IN_FAILED:
@@ -285,6 +285,6 @@ def _with_other_versions(
             yield target
 
 
-def _may_be_nearer(cost: int, least: int, failed: int) -> bool:
-    """Return whether an opset may, by its estimated cost, have as few missing nodes as the cheapest one."""
-    return failed < MAX_FAILED and cost // IMPOSSIBLE_COST <= least // IMPOSSIBLE_COST
+def _is_worth_trying(cost: int, least: int, failed_count: int) -> bool:
+    """Return whether `cost` includes as few missing nodes as `least`; False after `MAX_FAILED` failures."""
+    return failed_count < MAX_FAILED and cost // IMPOSSIBLE_COST <= least // IMPOSSIBLE_COST

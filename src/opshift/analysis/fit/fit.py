@@ -408,7 +408,7 @@ def recognize_first(model: ModelProto, runtime: Runtime, options: Options) -> Fi
 
     The opset is the one with kernels for most operators, because a runtime may lack the newest versions.
     An operator is not recognized if the runtime may refuse one of its nodes or compute it wrongly, or if its
-    kernel is slow.
+    kernel is slow and `options` do not name it.
     """
     newest = min(
         runtime.newest_import(DEFAULT_DOMAIN) or options.registry.newest_opset(),

@@ -321,7 +321,7 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
         All differences: `print` shows a summary, and `write_report` writes a page.
 
     Raises:
-        InvalidModel: `old` or `new` is not a model.
+        InvalidModel: `old` or `new` is not a model with a graph, or has names that are not UTF-8.
     """
     before, after = model_with_graph(old), model_with_graph(new)
     with reading_text():

@@ -101,7 +101,8 @@ def run_nonfinite(inputs: NonfiniteInputs, tolerance: float | None, registry: Re
 
     The specification leaves many results open, such as the maximum of NaN and a number. A result counts as
     defined if both runtimes agree. Models with nodes for which `_is_open` is true skip the sample. The result
-    has no samples if the models are too large or have `WEIGHTED_SUMS`, or a runtime does not run them.
+    has no samples if no input is replaceable, if the models are too large or have `WEIGHTED_SUMS`, or if a
+    runtime does not run them.
     """
     models = inputs.original.model, inputs.converted.model
     nodes = (node for model in models for node in nested_nodes(model.graph, *model.functions))
@@ -302,7 +303,7 @@ def _require_same_names(request: RunRequest) -> None:
         [value.name for value in each.model.graph.output] for each in (request.original, request.converted)
     )
     if not original:
-        raise CannotVerify("the model has no outputs to compare", remedy="declare graph outputs")
+        raise CannotVerify("the model has no outputs to compare", remedy="add graph outputs")
     if original != converted:
         empty = Verification(("", ""), 0, request.seed, (), ())
         found = f"has the outputs {', '.join(converted)}" if converted else "has no outputs"
@@ -355,7 +356,7 @@ def _compare_outputs(
 
 
 def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:
-    """Return a run, preferably with declared shapes and finite elements in the outputs, or `None`."""
+    """Return a run, preferably with declared shapes and either finite elements or a failure, or `None`."""
     declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):
@@ -400,7 +401,7 @@ def _run_all(runner: Runner, samples: Sequence[Feeds], progress: Progress) -> Sa
 
 
 def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:
-    """Return whether all outputs have their declared shapes, which indicates suitable inputs."""
+    """Return whether no output contradicts its declared shape, which indicates suitable inputs."""
     return all(
         _has_declared_shape(value, one.type)
         for sample in outputs
@@ -409,7 +410,7 @@ def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProt
 
 
 def has_finite_values(outputs: SampleOutputs) -> bool:
-    """Return whether any output has an element that is neither infinite nor NaN."""
+    """Return whether any output is a nonempty sequence or map, or has an element that is finite."""
     return any(_has_finite_values(value) for sample in outputs for value in sample)
 
 

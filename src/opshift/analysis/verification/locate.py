@@ -277,7 +277,7 @@ def _severity_of(value: OutputCompared) -> float:
 def _own_difference(
     level: DifferentNode, value: OutputCompared, changes: Changes, tolerance: float | None
 ) -> OutputCompared | None:
-    """Compare a changed node in both models on equal inputs; `None` for unchanged nodes and equal results."""
+    """Compare a changed node on equal inputs; `None` if unchanged or equal, `value` if this does not run."""
     pair, name = level.pair, value.name
     if (pair.path, name) not in changes:
         return None

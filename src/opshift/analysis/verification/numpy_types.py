@@ -30,13 +30,13 @@ _ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**NUMPY_TYPES,
 
 
 def dtype_of(element_type: str) -> np.dtype[np.generic]:
-    """Return the NumPy type of an ONNX element type; raise CannotVerify if ml_dtypes lacks it."""
+    """Return the NumPy type of an ONNX element type; raise CannotVerify if it requires another ml_dtypes."""
     if element_type in NUMPY_TYPES:
         return np.dtype(NUMPY_TYPES[element_type])
     try:
         scalar_type: type[np.generic] = getattr(import_module("ml_dtypes"), ML_DTYPES_TYPES[element_type])
     except (ImportError, AttributeError) as error:
-        reason = f"arrays of {element_type} require a newer version of ml_dtypes"
+        reason = f"arrays of {element_type} require a version of ml_dtypes that has this type"
         raise CannotVerify(reason, remedy="pip install --upgrade ml_dtypes") from error
     return np.dtype(scalar_type)
 

@@ -71,8 +71,9 @@ def verify(
         The compared inputs and outputs, and their differences.
 
     Raises:
-        VerificationFailed: the outputs differ, or the converted model does not run.
-        CannotVerify: the original generates random numbers or does not run, or a runtime is not installed.
+        VerificationFailed: the outputs or their names differ, or the converted model does not run.
+        CannotVerify: nothing can be compared: the original may generate random numbers, or does not run, or
+            its inputs cannot be generated, or an output has no elements, or a package is not installed.
         UsageError: the provided inputs or the other arguments are invalid.
         ExtensionFailed: a registered reference returns an invalid result.
         InvalidModel: `original` or `converted` is not a model.
@@ -169,7 +170,7 @@ RANDOM_OPERATORS = frozenset(
 
 
 def require_deterministic(model: ModelProto) -> None:
-    """Raise CannotVerify if a node of a model generates random numbers."""
+    """Raise CannotVerify if a node of a model may generate random numbers."""
     for part in executed_graphs(model):
         for proto in part.container.node:
             if canonical_domain(proto.domain) != DEFAULT_DOMAIN:
