@@ -298,7 +298,7 @@ class _Candidates:
     def __init__(self, model: ModelProto, registry: Registry) -> None:
         model, self.nodes = ordered(model, registry)
         self._opsets = {name: each for name, each in self.nodes.opsets.items() if registry.has_domain(name)}
-        # If only functions use the default domain, the model may lack its import.
+        # If only functions use the default domain, the model may lack its import: take a function's.
         if default := imported_default_opset(model):
             self._opsets[DEFAULT_DOMAIN] = default
         self._model = model

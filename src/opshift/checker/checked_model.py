@@ -110,7 +110,7 @@ class CheckedModel:
 
     @cached_property
     def function_table(self) -> FunctionTable | None:
-        """The functions for inference; `None` if calls form a cycle, or if names or imports are ambiguous."""
+        """The functions for inference; `None` for a cycle of calls, or repeated names, or invalid imports."""
         if self.call_cycle:
             return None
         try:

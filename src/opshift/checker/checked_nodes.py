@@ -194,10 +194,10 @@ class CheckedTensor(NamedTuple):
         if proto.external_data or proto.HasField("segment") or proto.data_type in UNEVEN_TYPES:
             return None
         size = raw_size(proto)
-        # An offloaded payload of a field other than `raw_data`: only its store knows the size.
+        # No key for an offloaded payload of a field other than `raw_data`: only its store knows the size.
         if size is None:
             return None
-        # Rules distinguish empty `raw_data` from absent `raw_data`.
+        # Besides the size, store the presence: rules distinguish empty `raw_data` from absent `raw_data`.
         stored = proto.HasField("raw_data"), size, *[len(getattr(proto, name)) for name in DATA_FIELDS]
         return proto.data_location, proto.data_type, tuple(proto.dims[:]), *stored
 

@@ -72,7 +72,7 @@ class ShapedNode:
     @property
     def has_complete_key(self) -> bool:
         """Whether rules for this class read only what `shape_key` contains, apart from attributes."""
-        # The axis rule reads the rank of the first input, which may be known even if its shape is not.
+        # The axis rule reads the rank of the first input, which the key lacks if the shape is unknown.
         is_known = not self.operator.axes or self.context.shape(0) is not None
         return is_known and self.context.is_cacheable
 

@@ -147,7 +147,7 @@ class CheckedContainer:
         if function is not None:
             return NodeDefinition(function=function)
         registry, opset = self.model.registry, self.opsets.get(domain)
-        # Rules report a missing import and an unknown opset; operators of open domains may lack definitions.
+        # No error: rules report missing imports and unknown opsets, and open domains may lack definitions.
         if opset is None or registry.is_undefined(op_type, opset, domain):
             return NodeDefinition()
         if opset > registry.newest_opset(domain):

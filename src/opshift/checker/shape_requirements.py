@@ -14,7 +14,7 @@ Requirement = Callable[[ShapeContext], Iterator[str]]
 
 
 def _broadcast_problems(node: ShapeContext) -> Iterator[str]:
-    # Versions with an attribute `broadcast` align the second input by a different rule.
+    # Skip versions with an attribute `broadcast`, which align the second input by a different rule.
     if "broadcast" not in node.version.attributes:
         yield from _unequal_shape_problems(node.inputs)
 
@@ -63,7 +63,7 @@ def _gemm_problems(node: ShapeContext) -> Iterator[str]:
 
 
 def _concat_problems(node: ShapeContext, inputs: Sequence[Shape | None] | None = None) -> Iterator[str]:
-    # Runtimes ignore inputs without elements, whatever their rank.
+    # Skip inputs without elements: runtimes ignore them, whatever their rank.
     shapes = node.inputs if inputs is None else inputs
     known = [shape for shape in shapes if shape is not None and 0 not in shape]
     rank = len(known[0]) if known else 0

@@ -235,7 +235,7 @@ class Facts(Protocol):
         ...
 
     def is_used(self, name: str) -> bool:
-        """Return whether a node reads the value, or the value is an output of the graph."""
+        """Return whether a node or training reads the value, an attribute names it, or it is an output."""
         ...
 
 
@@ -409,7 +409,7 @@ class InferenceScope(Container, Facts):
         return found or self.registry.known_or_removed_at(op_type, self.opset_of(domain), domain)
 
     def producer(self, name: str) -> Producer | None:
-        """Return the producer of a value in this scope; `None` if no node produces it."""
+        """Return the producer of a value in this scope; `None` if a function call or no node produces it."""
         if name not in self._producers:
             self._producers[name] = self._find_producer(name)
         return self._producers[name]

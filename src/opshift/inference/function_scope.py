@@ -191,7 +191,7 @@ class FunctionTable:
             body = self._body_of_call(index, proto, scope) if is_shallow else None
             if body is None:
                 return []
-            # The function may have many more outputs than the call uses.
+            # Query only the outputs that the call uses: the function may have many more.
             named = zip(proto.output, body.outputs, strict=False)
             return [fact(body, inner) if outer else None for outer, inner in named]
 

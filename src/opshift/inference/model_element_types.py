@@ -169,6 +169,6 @@ def _declared_types(container: ContainerProto) -> Iterator[str]:
     numbers.update(map(_elem_type, values))
     yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
     if 0 in numbers:
-        # The types of sequences, maps and sparse tensors contain the element type.
+        # 0 means no dense tensor: search the types of sequences, maps and sparse tensors.
         for text in {type_to_string(value.type) for value in values if not _elem_type(value)}:
             yield from element_names(text or "")

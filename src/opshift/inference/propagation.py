@@ -190,7 +190,7 @@ class Propagation(Answers[FactT]):
         """
         known, kind = self._known, self._kind
         fact = known.get(chain[-1])
-        # If claims are trusted, no value with a claim is in a chain.
+        # If claims are trusted, no value in a chain has a claim to merge.
         if fact is not None and (kind.trusts_claims or not kind.needs_claim(fact)):
             for name in chain:
                 known[name] = fact

@@ -323,7 +323,7 @@ class _Doctor:
         self._model = model
         self._registry = registry
         self._validity = OpsetValidity(registry)
-        # Calls of local functions have no operator definition.
+        # The valid opsets of calls of local functions are unknown: calls have no operator definition.
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._all_nodes: list[NodeValidity] = []
         self._unknown = 0

@@ -79,7 +79,7 @@ def _shape_of_expand(known: KnownNode) -> Sizes:
 
 
 def _shape_of_reshape(known: KnownNode) -> Sizes | None:
-    # Without `allowzero`, a 0 in `shape` copies the size of the data.
+    # Without `allowzero`, a 0 in `shape` copies a size: several shapes may give an empty output.
     return known.outputs[0] if 0 not in known.outputs[0] or known.attribute("allowzero") == 1 else None
 
 

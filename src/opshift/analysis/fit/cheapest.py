@@ -245,7 +245,7 @@ def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Atte
     failed: list[Attempt] = []
     for target in ranked:
         least = min((each.cost for each in fitting), default=IMPOSSIBLE_COST)
-        # Estimates include missing kernels, but not restrictions of kernels or the nodes that adapters emit.
+        # Estimates exclude restrictions of kernels and nodes that adapters emit: after failures, try more.
         is_impossible = target.cost >= least and (fitting or failed)
         if is_impossible and (fitting or not _is_worth_trying(target.cost, ranked[0].cost, len(failed))):
             break

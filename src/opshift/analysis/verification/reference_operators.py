@@ -40,7 +40,7 @@ def evaluator(model: ModelProto, registry: Registry) -> ReferenceEvaluator:
         """Evaluator that runs the operators in `REFERENCES` with opshift's Python references."""
 
         def _load_impl(self, node: NodeProto, input_types: TypeProto | None = None) -> object:
-            # onnx implements operator versions without a Python reference, and runs function calls
+            # onnx itself runs function calls, and operator versions without a Python reference
             opset = self.opsets_.get(node.domain, 0)
             domain = canonical_domain(node.domain)
             operator = registry.known_at(node.op_type, opset, domain)

@@ -182,7 +182,7 @@ def initializer_unused(graph: CheckedGraph) -> Problems:
     """An initializer should be read by a node or returned by the graph."""
     read = graph.read_names.union(output.name for output in graph.proto.output)
     unused = [name for name in graph.initializers if name not in read]
-    # Bindings of training information may refer to initializers by name.
+    # No finding with training information, whose bindings may refer to initializers by name.
     if unused and not graph.model.proto.training_info:
         yield f"has unused initializers: {list_names(unused)}"
 

@@ -159,7 +159,7 @@ def slice_(node: EvaluatedNode) -> Outputs:
 
 def _sliced_positions(size: int, start: int, end: int, step: int) -> range:
     """Return the selected positions; negative bounds count from the end, and bounds are clamped to `size`."""
-    # For a negative step, onnxruntime reads the largest end as "to the start"; the specification does not.
+    # Unknown: onnxruntime reads the largest end as "to the start", unlike the specification.
     if step < 0 and end in (2**31 - 1, 2**63 - 1):
         raise UnknownValue
     low, high = (0, size) if step > 0 else (-1, size - 1)
