@@ -211,7 +211,7 @@ class InternalTensor(CheckedTensor):
         sizes = {name: len(getattr(self.proto, name)) for name in DATA_FIELDS}
         sizes["raw_data"] = raw_size(self.proto) or 0
         filled = {name: size for name, size in sizes.items() if size}
-        # Beside a filled field, empty raw_data counts, too: readers prefer it to the typed fields.
+        # Empty raw_data counts, too, if another field is filled: readers prefer it to the typed fields.
         if filled and self.proto.HasField("raw_data"):
             filled["raw_data"] = sizes["raw_data"]
         return filled

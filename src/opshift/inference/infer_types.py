@@ -182,7 +182,7 @@ def body_output(
 ) -> tuple[Value | None, str, InferenceScope | None]:
     """Return a subgraph output: its `Value` in an emitted `Graph`, its name and scope in a GraphProto.
 
-    The other members of the result are `None` or empty; so are all members if there is no such output.
+    The other members of the result are `None` or empty; without such an output, all members are.
     """
     graph = node.attribute(attribute)
     if isinstance(graph, Graph):

@@ -41,7 +41,7 @@ class NodeValidity:
 
     @property
     def is_undefined(self) -> bool:
-        """Whether the node's domain is not imported, and no opset is known at which the node is valid."""
+        """Whether the node's domain lacks an import, and no opset is known at which the node is valid."""
         return not self.opsets and self.reason == missing_import(self.operator.rpartition(".")[0])
 
     def is_valid_at(self, opset: int) -> bool:
@@ -130,7 +130,7 @@ class Diagnosis:
         return tuple(each for each in self.nodes if each.reason)
 
     def is_unknown(self, stamp: Stamp) -> bool:
-        """Return whether a stamp is for a domain that is not imported, and whose opsets are unknown."""
+        """Return whether a stamp is for a domain without an import, and no opset of its nodes is known."""
         return stamp.fitting is None and all(
             each.is_undefined for each in self.nodes if _uses_stamp(each, stamp)
         )

@@ -240,7 +240,7 @@ def _without_versions(model: ModelProto) -> bytes:
 
 
 def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Attempt], list[Attempt]]:
-    """Try targets in order while they may be cheaper; return fitting and failed attempts."""
+    """Try targets in order while they may be cheaper, up to limits; return fitting and failed attempts."""
     fitting: list[Attempt] = []
     failed: list[Attempt] = []
     for target in ranked:
