@@ -187,7 +187,7 @@ class CheckedTensor(NamedTuple):
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key; `None` if rules read texts, elements or external data of the tensor, or report it."""
+        """Cache key; `None` for segments, unknown sizes, or texts, elements or files that rules read."""
         proto = self.proto
         if not _is_text(proto.name) or proto.doc_string or proto.metadata_props or proto.string_data:
             return None

@@ -384,7 +384,7 @@ class InferenceScope(Container, Facts):
         return name in self.defined_names or name in self.emitted_producers or name in self.added_constants
 
     def is_visible(self, name: str) -> bool:
-        """Return whether a value is defined in this or an enclosing graph."""
+        """Return whether this or an enclosing graph defines a value; conversion steps do not count."""
         scope: InferenceScope | None = self
         while scope is not None:
             if name in scope.defined_names:

@@ -211,7 +211,7 @@ class Scope(InferenceScope):
         return is_nonnegative(self, name)
 
     def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
-        """Return whether each element of a 1-D integer tensor is known to differ from 0 in every run."""
+        """Return for each element whether it is known to differ from 0, see `Facts.nonzero_elements`."""
         return nonzero_elements(self, name)
 
     def element_bounds(self, name: str) -> Bounds | None:

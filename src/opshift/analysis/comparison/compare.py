@@ -161,7 +161,7 @@ def _tensors_of(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def external_data_may_differ(old: ModelProto, new: ModelProto, folders: Folders) -> bool:
-    """Return whether external data files with the same name may differ between the folders of the models."""
+    """Return whether external data files that both models name may differ between their folders."""
     names = _external_files(old) & _external_files(new)
     old_folder, new_folder = folders
     if old_folder is None or new_folder is None:

@@ -252,7 +252,7 @@ def _counts_text(counts: Counter[str]) -> str:
 
 
 def _same_structure(old: ModelProto, new: ModelProto) -> bool:
-    """Return whether the outputs that both models have are computed by the same operators."""
+    """Return whether the outputs that both models have result from the same operators and connections."""
     inputs, others = ({each.name for each in model.graph.input} for model in (old, new))
     before, after = (output_digests(model, inputs & others) for model in (old, new))
     return all(before[name] == after[name] for name in before.keys() & after.keys())

@@ -414,7 +414,7 @@ class _Doctor:
         return _NodeOpsets(node.op_type, valid, replaced, self._validity.nonstandard_opsets(node))
 
     def _undefined_opsets(self, domain: str) -> frozenset[int]:
-        """Return the known opsets of a domain, for a node without a definition; empty for unknown domains."""
+        """Return the opsets of an undefined node; empty for an unknown domain without local functions."""
         if not self._registry.is_open(domain):
             return frozenset(range(1, self._registry.newest_opset(domain) + 1))
         newest = self._registry.releases.open_domains.get(domain, 0)

@@ -94,7 +94,7 @@ def rank_targets(
 
 
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
-    """Return whether no conversion helps a node: unknown attributes, or neither definition nor kernel."""
+    """Return whether no conversion helps a node: refused attributes, or neither definition nor kernel."""
     if node.operator is not None:
         added = runtime.schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE).adds
         return runtime.validates_nodes and not node.unknown_attributes.issubset(added)

@@ -213,7 +213,7 @@ BodyNode = tuple[str, Mapping[str, object], Sequence[str], Sequence[str]]
 
 
 def body_boxes(version: OperatorVersion) -> list[Box]:
-    """Return boxes for the inputs, nodes and outputs of a function body; empty above MAX_NODES nodes."""
+    """Return boxes of inputs, nodes and outputs of a function body; empty without one or above MAX_NODES."""
     if version.body is None:
         return []
     nodes = [(each.op_type, each.attributes, each.inputs, each.outputs) for each in version.body.nodes]

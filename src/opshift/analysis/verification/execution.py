@@ -157,7 +157,7 @@ def _nonfinite_samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
 
 
 def _is_open(node: NodeProto, values: Sequence[float]) -> bool:
-    """Return whether the specification leaves the result of a node for `values` (infinities or NaN) open."""
+    """Return whether the result of a node for `values` is open, although both runtimes may agree on it."""
     if node.op_type in OPEN_FOR_NAN:
         return any(map(math.isnan, values))
     targets = [NAME_BY_NUMBER.get(each.i, "") for each in node.attribute if each.name == "to"]
@@ -277,7 +277,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
 def _with_nonfinite(
     verification: Verification, result: RunResult, request: RunRequest, registry: Registry
 ) -> tuple[Verification, Feeds]:
-    """After equal outputs, compare the models on infinities and NaN; return the result of `execute`."""
+    """After equal outputs, name unreached branches; with runtime `auto`, compare on infinities and NaN."""
     runtime = ModelRuntime(request.original, opener_of(verification.runtimes[0]), registry)
     unreached = unreached_branches(runtime, request.converted.model, result.samples)
     verification = replace(verification, unreached=unreached)

@@ -30,7 +30,7 @@ _ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**NUMPY_TYPES,
 
 
 def dtype_of(element_type: str) -> np.dtype[np.generic]:
-    """Return the NumPy type of an ONNX element type; raise CannotVerify if it requires another ml_dtypes."""
+    """Return the NumPy type of an ONNX element type; raise CannotVerify if ml_dtypes does not provide it."""
     if element_type in NUMPY_TYPES:
         return np.dtype(NUMPY_TYPES[element_type])
     try:

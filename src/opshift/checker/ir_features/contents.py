@@ -271,7 +271,7 @@ class Contents:
 
 
 def _element_type_attributes(model: ModelProto, registry: Registry) -> Mapping[LocalFunction, Set[str]]:
-    """Return the attributes of each function that set attributes to examine, directly or through calls."""
+    """Return the attributes of each function that nodes use for element types or messages, also via calls."""
     found: dict[LocalFunction, set[str]] = {function_id(function): set() for function in model.functions}
     pending: list[tuple[LocalFunction, str]] = []
     """Function attributes to be added to `found`."""

@@ -83,7 +83,7 @@ def find_external_data(contents: Contents) -> Iterator[Use]:
 
 
 def standalone_initializers(graph: GraphProto) -> Iterator[TensorProto]:
-    """Yield the initializers of a graph that are not also inputs."""
+    """Yield the dense initializers of a graph that are not inputs."""
     inputs = {value.name for value in graph.input}
     return (tensor for tensor in graph.initializer if tensor.name not in inputs)
 

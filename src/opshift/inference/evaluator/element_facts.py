@@ -45,7 +45,7 @@ MAX_WALK = 64
 
 
 def rounds_sizes(node: Node, scope: InferenceScope) -> bool:
-    """Return whether a node converts sizes to floats, in a model with sizes known only at run time.
+    """Return whether a node converts sizes to floats, and `_has_dynamic_inputs` is true for the model.
 
     Floats have no symbols, so the result is hardly ever known. Exporters compute the scales of each Resize
     like this, and inferring the shapes for them would take most of the time of a conversion.
