@@ -79,7 +79,7 @@ def _read_file(path: Path) -> Array | Mapping[str, Array]:
             return {**found} if isinstance(found, NpzFile) else found
     except READ_ERRORS as error:
         reason = f"cannot be read as arrays: {error}"
-        remedy = "write it with numpy.save or numpy.savez, or as a TensorProto with the suffix .pb"
+        remedy = "check the path; write with numpy.save or numpy.savez, or a TensorProto with the suffix .pb"
         raise UsageError(reason, place=str(path), remedy=remedy) from error
 
 

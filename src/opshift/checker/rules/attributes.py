@@ -79,7 +79,7 @@ def valid_text(attribute: CheckedAttribute) -> Problems:
         yield "contains bytes that are not valid UTF-8"
 
 
-@rule("attribute.type-proto", ERROR, "onnx.proto: TypeProto", "complete the type")
+@rule("attribute.type-proto", ERROR, "onnx.proto: TypeProto", "complete or correct the type")
 def type_proto(attribute: CheckedAttribute) -> Problems:
     """A type that is the value of an attribute must be complete."""
     if not attribute.is_plain:

@@ -165,7 +165,7 @@ def attribute_missing(node: CheckedCall) -> Problems:
                 yield f"does not have the attribute {name!r}, which {node.operator.id} requires"
 
 
-@rule("node.attribute-choice", ERROR, SIGNATURE, "keep exactly one of the attributes")
+@rule("node.attribute-choice", ERROR, SIGNATURE, "set exactly one of the attributes")
 def attribute_choice(node: CheckedCall) -> Problems:
     """A node must have exactly one of the attributes that are alternatives of each other."""
     if node.operator is not None and node.operator.one_of:

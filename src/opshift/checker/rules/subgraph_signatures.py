@@ -55,7 +55,7 @@ BATCHED_SCAN = SubgraphCall(skipped_inputs=1, is_exact=False)
 """Entry for Scan-8, which does not pass its first input, the sequence lengths, to the subgraph."""
 
 
-@rule("body.inputs", ERROR, SOURCE, "declare the inputs that the operator passes to the graph")
+@rule("body.inputs", ERROR, SOURCE, "give the graph exactly the inputs that the operator passes")
 def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must have the inputs that its node passes."""
     body = _body_of(attribute.node.operator, attribute.proto)
@@ -67,7 +67,7 @@ def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
             yield f"the graph has {count_text(actual, 'input')}; the node passes {expected}"
 
 
-@rule("body.outputs", ERROR, SOURCE, "return a value for each output of the node")
+@rule("body.outputs", ERROR, SOURCE, "return as many values as the node requires")
 def subgraph_outputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must return the values that its node outputs."""
     body = _body_of(attribute.node.operator, attribute.proto)

@@ -40,7 +40,7 @@ def name(value: CheckedValue) -> Problems:
         yield "has no name"
 
 
-@rule("value.type", ERROR, "IR: Graphs", "declare the complete type of the value")
+@rule("value.type", ERROR, "IR: Graphs", "declare a complete and valid type")
 def top_type(value: CheckedValue) -> Problems:
     """The inputs and outputs of the main graph must have a complete type."""
     return type_problems(value.proto.type) if value.is_signature else ()
