@@ -172,7 +172,7 @@ class VerificationFailed(OpshiftError):
         option = "--tolerance (tolerance= in Python)"
         remedy = "keep the original and report a bug"
         if not reason:
-            remedy += f", or set {option} if results may be approximate"
+            remedy += f"; to allow larger differences, set {option}"
         if location and location.exceeded_at:
             remedy = f"provide typical inputs, or set {option}: a small difference grows in later nodes"
         first = f"; first at {location}" if location else ""
