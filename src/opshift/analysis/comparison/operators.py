@@ -145,7 +145,7 @@ def _callees_first(functions: dict[LocalFunction, FunctionProto]) -> list[LocalF
         return list(calls.static_order())
     except CycleError as error:
         names = " -> ".join(function_label(functions[each]) for each in error.args[1])
-        raise InvalidModel(f"functions call each other in a cycle: {names}", remedy="inline them") from error
+        raise InvalidModel(f"functions call each other in a cycle: {names}", remedy="use a Loop") from error
 
 
 def _constant_digest(tensor: TensorProto) -> str:
