@@ -54,7 +54,7 @@ def plan_with_onnx_shapes(model: ModelProto, plan: Plan, options: Options, new_p
     copy = with_onnx_shapes(model, options.registry)
     new = plan if copy is None else new_plan(copy, options)
     # A plan refers to nodes only by position, so the plan of the copy also applies to the original model.
-    return replace(new, repairs=(USED,)) if len(new.refusals) < len(plan.refusals) else plan
+    return replace(new, repairs=(*new.repairs, USED)) if len(new.refusals) < len(plan.refusals) else plan
 
 
 def with_onnx_shapes(model: ModelProto, registry: Registry) -> ModelProto | None:

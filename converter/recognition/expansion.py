@@ -249,12 +249,11 @@ def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
     """Return the inputs and attributes of a node by slot: the name of the formal input or attribute.
 
     Inputs are ValueNames. Attributes are numbers, bytes, tuples or tensors, or a SubgraphDigest. The
-    values that a subgraph reads from enclosing graphs are ValueNames in slots such as `body:0`. Unreadable
-    tensors are omitted. The result is `None` for unknown operators, references to attributes of a function,
-    and unreadable subgraphs.
+    values that a subgraph reads from enclosing graphs are ValueNames in slots such as `body:0`. The result is
+    `None` for unknown operators, references to attributes of a function, and unreadable tensors and subgraphs.
     """
     operator = scope.operator(node.op_type, node.domain)
-    if operator is None or node.has_attribute_references:
+    if operator is None or node.has_attribute_references or (node.inputs and not operator.inputs):
         return None
     slots: dict[str, Any] = {slot: ValueName(name) for slot, name in input_slots(node.inputs, operator)}
     for name in node.attributes:
@@ -266,8 +265,9 @@ def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
             slots |= content
             continue
         value = read_tensor(value) if hasattr(value, "data_type") else value
-        if value is not None:
-            slots[name] = value
+        if value is None:
+            return None
+        slots[name] = value
     return slots
 
 

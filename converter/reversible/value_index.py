@@ -112,11 +112,12 @@ def names_read(node: NodeProto) -> Iterator[str]:
 
 
 def names_defined(node: NodeProto) -> Iterator[str]:
-    """Yield the names that a NodeProto and its subgraphs define, except sparse initializers."""
+    """Yield the names that a NodeProto and its subgraphs define."""
     yield from node.output
     for graph in nested_containers(graphs_of(node)):
         yield from (each.name for each in graph.input)
         yield from (each.name for each in graph.initializer)
+        yield from (each.values.name for each in graph.sparse_initializer)
         yield from (name for inner in graph.node for name in inner.output)
 
 

@@ -115,6 +115,14 @@ def test_shapes_in_a_branch_are_inferred_for_a_condition_of_unknown_type() -> No
     assert (plan.refusals, plan.repairs) == ((), (USED,))
 
 
+def test_other_repairs_stay_in_the_report() -> None:
+    model = onnx.parser.parse_model(FORMS["main graph"])
+    model.opset_import.add(domain="ai.onnx.ml", version=5)
+    removed, used = opshift.convert(model, 9, infer_shapes=True).report.repairs
+    assert removed.startswith("model: the import of ai.onnx.ml 5 was removed")
+    assert used == USED
+
+
 def test_bytes_and_files_are_converted(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(FORMS["main graph"])
     big = numpy_helper.from_array(np.ones((600, 600), np.float32), "unused_weight")

@@ -30,6 +30,7 @@ CASES = {
     "choice": ("s = Shape (x) y = Where (c, s, k)", True),
     "list": ("s = Shape (x) y = Concat <axis = 0> (s, k)", True),
     "list with an input": ("s = Shape (x) y = Concat <axis = 0> (s, i)", False),
+    "range with an extra input": ("s = Size (x) y = Range (s, two, one, zero)", False),
     "difference": ("s = Size (x) d = Sub (s, one) y = Unsqueeze (d, axis)", False),
     "wider": ("s = ArgMax (x) t = Cast <to = 6> (s) y = Cast <to = 7> (t)", False),
     "wrapped": ("y = Cast <to = 7> (u)", False),

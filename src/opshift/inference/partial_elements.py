@@ -117,11 +117,11 @@ def _sources(producer: Producer, scope: InferenceScope) -> list[str] | None:
 
 def _start_of_range(producer: Producer, scope: InferenceScope) -> list[str] | None:
     """Return the start of a Range with a constant positive integer step, in a list; otherwise `None`."""
-    start, _, delta = producer.node.inputs
-    step = scope.constant(delta)
+    inputs = producer.node.inputs
+    step = scope.constant(inputs[2]) if len(inputs) == 3 else None
     if step is None or step.element_type not in INTEGER_RANGES or len(step.values) != 1:
         return None
-    return [start] if step.values[0] > 0 else None
+    return [inputs[0]] if step.values[0] > 0 else None
 
 
 def _source_of_cast(producer: Producer, scope: InferenceScope) -> list[str] | None:

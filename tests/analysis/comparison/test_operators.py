@@ -49,6 +49,10 @@ SAME = {
         AXES % 1,
         "axes = Constant <value_ints = [1]> () s = ReduceSum (x, axes) y = Add (x, s)",
     ),
+    "Constant with an empty text": (
+        '<string t = {""}>> s = Equal (t, t) y = Identity (x)',
+        't = Constant <value_string = ""> () s = Equal (t, t) y = Identity (x)',
+    ),
     "different weight": ("<float[1] w = {1}>> y = Mul (x, w)", "<float[1] w = {2}>> y = Mul (x, w)"),
     "larger weight": ("<float[1] w = {1}>> y = Mul (x, w)", "<float[4] w = {1, 2, 3, 4}>> y = Mul (x, w)"),
     "omitted input": ("<float l = {0}>> y = Clip (x, l)", '<float l = {0}>> y = Clip (x, l, "")'),

@@ -162,8 +162,9 @@ def _constant_attribute_digest(attribute: AttributeProto) -> str:
         return _constant_digest(attribute.t)
     if attribute.name in ("value_int", "value_ints", "value_string", "value_strings"):
         is_list = attribute.name.endswith("s")
-        values = tuple(attribute.ints or attribute.strings) if is_list else (attribute.s or attribute.i,)
         kind = "string" if "string" in attribute.name else "int64"
+        numbers, texts = (attribute.ints, attribute.strings) if is_list else ([attribute.i], [attribute.s])
+        values = tuple(texts if kind == "string" else numbers)
         return _digest_of(Tensor(kind, (len(values),) if is_list else (), values))
     return WEIGHT
 
