@@ -250,7 +250,7 @@ def node_slots(node: Node, scope: Scope) -> dict[str, Any] | None:
 
     Inputs are ValueNames. Attributes are numbers, bytes, tuples or tensors, or a SubgraphDigest. The
     values that a subgraph reads from enclosing graphs are ValueNames in slots such as `body:0`. The result is
-    `None` for unknown operators, references to attributes of a function, and unreadable tensors and subgraphs.
+    `None` for unknown operators, references to function attributes, and unreadable tensors or subgraphs.
     """
     operator = scope.operator(node.op_type, node.domain)
     if operator is None or node.has_attribute_references or (node.inputs and not operator.inputs):
