@@ -149,18 +149,18 @@ CLOSED.close()
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: opshift.read_model(MODEL), "argument source: expected a path, or a file"),  # type: ignore[arg-type]
+        (lambda: opshift.read_model(MODEL), "argument source: expected a path, or a file"),
         (lambda: opshift.convert_file(b"", "o", 17), "argument source: expected a path"),  # type: ignore[arg-type]
         (
             lambda: opshift.common_opset("m.onnx"),
             "argument models: expected a list of models",
         ),
-        (lambda: opshift.common_opset(MODEL), "argument models: .* got ModelProto"),  # type: ignore[arg-type]
+        (lambda: opshift.common_opset(MODEL), "argument models: .* got ModelProto"),
         (lambda: opshift.convert_many(None, 17, "o"), "argument sources: .* got NoneType"),  # type: ignore[arg-type]
         (lambda: opshift.convert_many(["m.onnx"], 17, None), "argument out: expected a path"),  # type: ignore[arg-type]
         (lambda: opshift.check(MODEL, registry=3), "argument registry: expected a Registry or None"),  # type: ignore[arg-type]
         (lambda: opshift.write_report(opshift.runs(MODEL, ()), "r.md"), "argument result: .* got Runs"),  # type: ignore[arg-type]
-        (lambda: opshift.convert_version(MODEL, np.array(17)), "is not a target"),  # type: ignore[arg-type]
+        (lambda: opshift.convert_version(MODEL, np.array(17)), "is not a target"),
         (
             lambda: opshift.convert_node(NODE, 11, 13, inputs={"x": ("float", 2)}),  # type: ignore[dict-item]
             r"argument inputs\['x'\]: expected dimensions",

@@ -231,7 +231,7 @@ def test_refuses_wrong_arguments(options: Mapping[str, Any], message: str) -> No
 
 @pytest.mark.parametrize("whole", [2, np.int64(2)], ids=repr)
 def test_accepts_numbers_of_numpy(whole: Any) -> None:
-    found = verify(clip_model(), clip_model(), samples=whole, seed=whole, tolerance=np.float32(0.5))
+    found = verify(clip_model(), clip_model(), samples=whole, seed=whole, tolerance=np.float64(0.5))
     assert (found.samples, found.seed) == (2, 2)
 
 
