@@ -393,7 +393,7 @@ def _shape_text(dims: object) -> str:
 
 
 def _require_texts_of_shapes(shapes: Iterable[tuple[str, Dims]]) -> None:
-    """Raise UsageError for a dimension name with `,` or `=`, which the text of a shape cannot contain."""
+    """Raise UsageError if the text of a shape is read as another shape, as with `,` or `=` in a name."""
     for name, dims in shapes:
         if read_shapes(_mapping_texts({name: dims})) != {name: dims}:
             reason = f"the shape of {name!r} has a dimension with a comma or an equals sign"

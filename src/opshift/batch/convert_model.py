@@ -81,7 +81,7 @@ def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
 
 
 def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome if nothing changed, or the existing output is skipped; otherwise `None`.
+    """Return the outcome if the output is up to date, was refused or is skipped; otherwise `None`.
 
     Raise the error of the task, or UsageError for an output that must not be replaced.
     """
@@ -132,7 +132,7 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 
 
 def _is_proven(entry: Entry, task: Task) -> bool:
-    """Return whether an entry records the files of a task, and these files are unchanged."""
+    """Return whether an entry has the source, and the output if written, and all its files are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
     # Names in the ledger lack credentials: read the model files by the names in the task.
     names = {without_secrets(name): name for name in map(full_name, needed)}

@@ -69,7 +69,7 @@ class ModelOutcome(FrozenRecord):
             the ledger shows that the output is up to date, or the output exists and `skip_existing` is set;
             `refused`, if nodes cannot be converted or rules are violated; or `failed`.
         error: the error of a refused or failed model; otherwise `None`.
-        report: the report of the conversion; `None` if the model was not converted.
+        report: the report of the conversion; `None` if this run did not convert the model.
         verification: the comparison of both models, if it was requested.
         external_data: external data files, relative to the model's folder.
         files: states (digest and metadata) of all files that were read and written.

@@ -45,7 +45,7 @@ def require_no_link(path: str) -> None:
 
 
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
-    """Return the objects below a URL that no run with this ledger wrote; return nothing for a local folder.
+    """Return objects below a URL that no run with this ledger wrote, without the ledger; empty for a folder.
 
     One request lists a thousand objects; without the listing, each object would need a request.
     """
@@ -177,7 +177,7 @@ def _file_transfers(
 
 
 def _ignores_case(folder: str) -> bool:
-    """Return whether the file system of a folder, which may not exist yet, ignores the case of names."""
+    """Return whether the file system of a folder, which may not exist yet, is writable and ignores case."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     prefix, suffix = temporary_files(os.getpid()).split("*")

@@ -33,7 +33,7 @@ WORKER_LOST = "WorkerLost"
 
 
 class LostTask(str):
-    """Result of a task whose worker ended while it ran this task alone; the text is the reason."""
+    """Result of a task that failed alone, usually because its worker ended; the text is the error."""
 
 
 Done = list[tuple[Task, Result | LostTask]]
@@ -50,7 +50,7 @@ def run_chunks(
 ) -> Generator[Done[Task, Result]]:
     """Yield tasks with their results, chunk by chunk; read `tasks` only as fast as workers need them.
 
-    If a worker ends, the tasks of its chunk run again, each in its own chunk, so that only one is lost.
+    If a chunk of several tasks fails, each runs again in its own chunk, so that only one is lost.
 
     Args:
         function: computes the result of a task. It must be importable by workers, and must not raise errors.

@@ -79,7 +79,7 @@ class Settings(NamedTuple):
 
 
 def nonempty_arguments(arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the names and values of arguments that are set, sorted by name; lists become tuples."""
+    """Return names and values of arguments with a true value, sorted by name; lists become tuples."""
     given = ((name, value) for name, value in arguments.items() if value)
     return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in given))
 
