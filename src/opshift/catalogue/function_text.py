@@ -46,7 +46,7 @@ class FunctionText(NamedTuple):
 
 
 def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
-    """Return the function body of an operator; if it depends on the node, the body for an example node."""
+    """Return the function body of an operator; if it depends on the node, for an example node, or a note."""
     if version.body is not None:
         return FunctionText("", "\n".join(_function_lines(version.function_body())))
     for note, node, types in _example_nodes(version, registry):
@@ -61,7 +61,7 @@ def function_text(version: OperatorVersion, registry: Registry) -> FunctionText:
 def _example_nodes(
     version: OperatorVersion, registry: Registry
 ) -> Iterator[tuple[str, NodeProto, Sequence[InputFacts | None]]]:
-    """Yield note, node and input types for a node without attributes, and for the node of the example."""
+    """Yield note, node and input types for a node without attributes, and for an example of this version."""
     inputs, outputs = (
         [each for each in formals if each.option == "single"] for formals in (version.inputs, version.outputs)
     )

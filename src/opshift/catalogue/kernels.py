@@ -209,7 +209,7 @@ def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorS
 
 
 class OpsetShare(NamedTuple):
-    """Numbers of operators of an opset: those that a runtime supports, and all (`total`)."""
+    """Numbers of operators, except deprecated ones: those that a runtime supports, and all (`total`)."""
 
     opset: int
     supported: int

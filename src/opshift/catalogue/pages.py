@@ -76,7 +76,7 @@ def _category_order(category: tuple[str, Sequence[OperatorView]]) -> tuple[bool,
 def operator_pages(
     renderer: Renderer, operators: OperatorViews, registry: Registry, runtimes: Runtimes
 ) -> Pages:
-    """Yield the pages about all operators: domains, operators and versions."""
+    """Yield the pages about all operators: domains, operators, versions and comparisons."""
     for domain, listed in operators.items():
         path = paths.domain_path(domain)
         newest = registry.newest_opset(domain)

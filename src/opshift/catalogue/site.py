@@ -86,7 +86,7 @@ class SearchEntry(NamedTuple):
     path: str
     words: str
     versions: Sequence[str] = ()
-    """The versions of an operator, each with a page, and pages that compare two of them."""
+    """The versions of an operator: each has a page, and each pair has a comparison page."""
 
 
 def search_index(
@@ -167,7 +167,7 @@ A node resolves to the newest version that is not newer than the opset which the
 
 
 def build_site(registry: Registry, package: str, *, url: str = "", converter: str = "") -> dict[str, str]:
-    """Return the content of all files of the site by path.
+    """Return the files of the site by path, without `site_images` and `converter_files`.
 
     Args:
         registry: the definitions.

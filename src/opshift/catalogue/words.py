@@ -111,7 +111,7 @@ def format_types(types: Iterable[str]) -> str:
 
 
 def summarize_types(types: tuple[str, ...], sets: TypeSets) -> str:
-    """Join types; more than `MAX_PLAIN_TYPES` are preceded by their number and the name of their type set."""
+    """Join types; for more than `MAX_PLAIN_TYPES`, begin with their number and the name of any equal set."""
     if len(types) <= MAX_PLAIN_TYPES:
         return format_types(types)
     name = next((name for name in sets.names() if sets.expand(name) == tuple(sorted(types))), None)
