@@ -138,15 +138,15 @@ def accept(
         NotAcceptable: a check reports an error. Nothing is written.
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
-        UsageError: a new file would replace another file or be outside of its folder, two new files have the
-            same path, the tree is opshift's own and no folder for code is given, or `proposal.yaml` or
-            `releases.yaml` cannot be changed without changing other content.
+        UsageError: a folder is missing, a new file would replace another file or be outside of its folder,
+            two new files have the same path, the tree is opshift's own and no folder for code is given, or
+            `proposal.yaml` or `releases.yaml` cannot be changed without changing other content.
     """
     registry = registry_for(path, tree)
     checked = check_proposal(path, registry, gate="accept", trusted=trusted)
     draft = checked.draft
     if checked.errors or not isinstance(draft, Evaluated):
-        reason = f"{len(checked.errors)} errors remain"
+        reason = f"number of errors that remain: {len(checked.errors)}"
         raise NotAcceptable(reason, checked.errors, remedy="resolve each of them")
     # All contents are computed before the first file is written, so a failure leaves the tree unchanged.
     name = f"{draft.operator.name}-{draft.opset}"
@@ -317,7 +317,7 @@ def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int)
     or no release lists the domain, such as a custom one.
 
     Raises:
-        UsageError: the release is not written on one line.
+        UsageError: other content would change, for example because the release is on several lines.
     """
     releases = registry.releases.onnx
     if not path.is_file() or not any(domain in each.opsets for each in releases.values()):
@@ -408,7 +408,8 @@ def release(tree: Path, day: date | None = None) -> Released:
     The operator versions of the release become final: any later change of their definitions is an error.
 
     Raises:
-        UsageError: the tree has no unreleased release, or a definition differs from its fingerprint.
+        UsageError: the tree has no unreleased release, the release is not on one line, or a definition
+            differs from its fingerprint.
         DefinitionError: the definitions in the tree are invalid.
     """
     path, registry = tree / RELEASES, registry_of_tree(tree, DEFAULT_DOMAIN)

@@ -140,7 +140,7 @@ class Status:
 
     @property
     def state(self) -> str:
-        """State from the file, or `signed-off` once the content has enough valid sign-offs."""
+        """State from the file; `signed-off` for an open proposal with enough valid sign-offs."""
         state = self.proposal.state
         is_signed = len(self.valid) >= REQUIRED_SIGN_OFFS and state not in ("accepted", "withdrawn")
         return "signed-off" if is_signed else state

@@ -56,9 +56,9 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
     """Write the files of a new proposal, and return their paths.
 
     Raises:
-        UsageError: a name is invalid, the folder already contains a proposal, the operator to add exists, or
-            the operator to change does not exist, is removed or already deprecated, is not released, or is
-            defined in a document.
+        UsageError: a name is invalid, the folder already contains a proposal, the operator to add exists, the
+            operator to change does not exist, is removed or defined in a document, the operator to deprecate
+            is already deprecated, or the operator to deprecate or remove is not released.
     """
     require_path_names(request.domain, request.name)
     if any((path / name).exists() for name in PROPOSAL_FILES):
@@ -201,7 +201,7 @@ def _new_definition(
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
-    """Return the published definition plus a removal, or a copy of the last version if it is released."""
+    """Return the published definition with a removal, or with a copy of a released last version."""
     path = _file_of(operator, registry)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     *older, last = versions = load_yaml(path)["versions"]

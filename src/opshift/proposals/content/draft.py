@@ -145,7 +145,7 @@ class DefinedDraft(Draft):
 
     @property
     def edits_version(self) -> bool:
-        """Whether the proposal changes an accepted version that is not released yet."""
+        """Whether an update, deprecation or removal changes an accepted version that is not released yet."""
         accepted = self.published.versions if self.published and not self.adds_operator else ()
         ids = [each.id for each in accepted if not is_released(self.registry, each)]
         return self.version.id in ids

@@ -47,7 +47,7 @@ class ProposalFolder:
     def locate(self, name: str, *keys: int | str) -> Place:
         """Return the place of the item at the path `keys` in a YAML file.
 
-        The line is that of the innermost existing item on the path; it is 1 for a missing or invalid file.
+        The line is that of the innermost existing item on the path; it is 1 for any other file.
         """
         path = self.file(name)
         is_readable = path.exists() and path.suffix == ".yaml"

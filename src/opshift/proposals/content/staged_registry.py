@@ -19,7 +19,7 @@ UNRELEASED_REMEDY = "propose an update, which edits the version, or delete its d
 def registry_of_tree(tree: Path | None, domain: str = "") -> Registry:
     """Return a registry of a tree and, if the tree has no `releases.yaml`, of opshift's own definitions.
 
-    For an empty or missing folder, return opshift's own definitions.
+    For `None`, or an empty or missing folder, return opshift's own definitions.
 
     Raises:
         UsageError: the folder is empty or missing, and `domain` is a domain of ONNX.

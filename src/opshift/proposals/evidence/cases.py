@@ -223,7 +223,7 @@ def _are_rounded(values: Array, found: Array, element_type: str) -> Array:
 def _convert_values(array: Array, element_type: str) -> Array | None:
     """Return the values in another element type; only conversions to floating-point types may round.
 
-    Return `None` if a type is not numeric, or if another type, such as int8, cannot represent the values.
+    Return `None` if a type is not numeric, or if the new type, such as int8, cannot represent the values.
     """
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None

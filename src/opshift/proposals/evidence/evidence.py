@@ -200,7 +200,8 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
 def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evidence:
     """Run every example with the reference, the function body, the numpy function, and after conversions.
 
-    The adapters of the proposal must be registered, see `registered_adapters`.
+    Nothing is run if the body is recursive or the reference cannot be loaded. The adapters of the proposal
+    must be registered, see `registered_adapters`.
     """
     evidence = Evidence()
     if draft.is_recursive:  # a conversion would expand nodes of a recursive body without end

@@ -199,7 +199,7 @@ def _short_answer(draft: Draft, key: str) -> Problems:
 
 
 def _needs_link(draft: Draft, answer: str) -> bool:
-    """Return whether an answer must be a link, but is not; for private domains it may also be empty."""
+    """Return whether a new operator's answer must be a link, but is not; private domains may omit it."""
     is_required = draft.adds_standard_operator or (draft.adds_operator and answer.strip())
     return bool(is_required) and not _is_link(answer)
 
@@ -209,7 +209,7 @@ def _is_link(text: str) -> bool:
 
 
 def _similar_operators(draft: DefinedDraft) -> list[str]:
-    """Return the operators of the domain with a similar name, followed by those with an equal signature."""
+    """Return up to `MAX_SIMILAR` operators of the domain with a similar name or an equal signature."""
     version, registry = draft.version, draft.registry
     by_lower = {each.lower(): each for each in registry.names(version.domain) if each != version.name}
     close = difflib.get_close_matches(version.name.lower(), by_lower, MAX_SIMILAR)
