@@ -226,7 +226,7 @@ class OperatorVersion(Described, FunctionDefinition):
         }
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the definition as JSON data, as `opshift show --format json` prints it.
+        """Return the definition as JSON data; `opshift show --format json` adds the key `history`.
 
         The keys are `operator` (such as `ai.onnx.Softmax:13`), `has_function`, and the fields of this class
         without conversions, `known_mistakes` and `equivalents`. Infinity and NaN are strings.

@@ -161,8 +161,8 @@ class Releases(Record):
         groups[OTHER_PRODUCTS] = [each for each in products if each not in grouped]
         return {title: group for title, group in groups.items() if group}
 
-    # Cached: a conversion reads the property several times, and computing it takes a tenth of a small
-    # conversion.
+    # Cached: a conversion reads the property several times, and computing it takes a tenth of the
+    # time of a small conversion.
     @cached_property
     def _first_releases(self) -> dict[str, tuple[list[int], list[Release]]]:
         """Return for each domain its opsets in ascending order, and the first release with each opset."""

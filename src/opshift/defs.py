@@ -304,17 +304,17 @@ def has(op_type: str, max_inclusive_version: int | str | None = None, domain: st
 
 
 def get_all_schemas() -> list[OpSchema]:
-    """Return the newest version of every operator."""
+    """Return the newest version of every operator of ONNX."""
     return [versions[-1] for versions in _all_versions()]
 
 
 def get_all_schemas_with_history() -> list[OpSchema]:
-    """Return every version of every operator."""
+    """Return every version of every operator of ONNX."""
     return [each for versions in _all_versions() for each in versions]
 
 
 def get_function_ops() -> list[OpSchema]:
-    """Return the newest version of each operator if this version has a function body."""
+    """Return the newest version of each operator of ONNX if this version has a function body."""
     return [each for each in get_all_schemas() if each.has_function or each.has_context_dependent_function]
 
 

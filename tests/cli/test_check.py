@@ -50,7 +50,7 @@ def test_reports_illegal_model(run: Run, illegal: Path) -> None:
     assert title in result.stdout
     row = "  graph, node 'extra/4', attribute 'least'   is not an attribute of ai.onnx.Clip:6\n"
     assert row in result.stdout
-    assert "  ... and 2 more; `opshift check --format json` lists all\n" in result.stdout
+    assert "  ... and 2 more; `--format json` lists all\n" in result.stdout
     assert "  help: remove the attribute, or correct its name\n" in result.stdout
     assert "warning model.ir-version-of-opset" in result.stdout
     assert "name.identifier" not in result.stdout

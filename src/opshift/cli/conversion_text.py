@@ -39,7 +39,7 @@ MAX_NODES = 2
 
 
 def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool = False) -> None:
-    """Print each cause with its remedy and a few of its nodes; with `explain`, print all nodes."""
+    """Print the first causes with remedies and a few nodes; with `explain`, print all causes and nodes."""
     shown = groups if explain else groups[:MAX_CAUSES]
     for group in shown:
         page.blank()
@@ -49,11 +49,11 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
         _write_nodes(page, group, None if explain else MAX_NODES)
     if len(shown) < len(groups):
         page.blank()
-        page.prose(f"and {len(groups) - len(shown):,} more causes; `opshift plan --explain` lists all")
+        page.prose(f"and {len(groups) - len(shown):,} more causes; `--format json` lists all")
 
 
 def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
-    """Print the reasons why a runtime does not run a model, each with a few nodes."""
+    """Print the first reasons why a runtime does not run a model, each with a few nodes."""
     for each in missing[:MAX_CAUSES]:
         page.blank()
         page.prose(each.reason, style="red")
@@ -65,7 +65,7 @@ def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
             page.line(f"  and {len(each.places) - len(rows):,} more")
     if missing[MAX_CAUSES:]:
         page.blank()
-        page.prose(f"and {len(missing) - MAX_CAUSES:,} more causes; `opshift runs --explain` lists all")
+        page.prose(f"and {len(missing) - MAX_CAUSES:,} more causes; `--format json` lists all")
 
 
 def _write_nodes(page: Page, group: RefusalGroup, most: int | None) -> None:
@@ -277,7 +277,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
 
 
 def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
-    """Print replaced and recognized operators and specialized functions; with `explain`, also the steps."""
+    """Print changed and recognized operators and specialized functions; with `explain`, all, and the steps."""
     groups = report.groups()
     shown = groups if explain else groups[:MAX_GROUPS]
     if groups:

@@ -14,7 +14,7 @@ from opshift.model.message_text import count_text
 from opshift.registry.errors import UnknownDomain, UnknownOperator, UnknownOpset
 
 EXIT_FINDINGS = 1
-"""Exit code after findings, a refused conversion or an unreadable file."""
+"""Exit code after findings, and after errors other than wrong usage."""
 
 EXIT_WRONG_USAGE = 2
 """Exit code after an invalid command line."""
@@ -140,6 +140,6 @@ def write_findings(page: Page, findings: Sequence[Finding]) -> None:
         page.table((Column("", "cyan"), ""), [(f"  {each.place}", each.reason) for each in shown])
         more = len(members) - len(shown)
         if more:
-            page.line(f"  ... and {more:,} more; `opshift check --format json` lists all")
+            page.line(f"  ... and {more:,} more; `--format json` lists all")
         for remedy in dict.fromkeys(each.remedy for each in shown):
             page.prose(f"help: {remedy}", indent=2)

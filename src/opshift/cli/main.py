@@ -330,7 +330,7 @@ def start(
 ) -> None:
     """Look up ONNX operators by version, and convert models between opsets.
 
-    Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage.
+    Exit codes: 0 success, 1 findings or errors, 2 wrong usage.
     """
     # environment variables, because the processes that convert models inherit them
     if max_stream is not None:

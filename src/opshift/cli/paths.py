@@ -84,7 +84,7 @@ REPLACE, REPLACE_INPUT = (
 
 
 def require_file(source: str | Path) -> str:
-    """Return the path or URL to read, `STDIN` for `-`; raise a UsageError if a path is not a file."""
+    """Return the path or URL to read, `STDIN` for `-`; raise a UsageError for a missing file or a folder."""
     if str(source) in (DASH, STDIN):
         require_no_terminal(STDIN, "redirect it, as in opshift inspect - < model.onnx")
         return STDIN

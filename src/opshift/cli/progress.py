@@ -21,7 +21,7 @@ BYTES = "bytes"
 def show_progress(
     message: str, *, quiet: bool = False, unit: str = "", page: Page | None = None
 ) -> Iterator[Progress]:
-    """Yield a `Progress` that the block updates, and show it if stderr is a terminal.
+    """Yield a `Progress` that the block updates; show it in a terminal on stderr, unless `quiet` is true.
 
     `unit` is a plural noun for the amount of work, such as `models`; without a unit, the amount is not shown.
     In a terminal, the block may print to `page`; the progress stays below its text.
@@ -42,7 +42,7 @@ def show_progress(
 
 
 def _display(progress: Progress, message: str, unit: str, page: Page | None, ended: Event) -> None:
-    """Show progress until `ended` is set; show nothing for a short task."""
+    """Show progress until `ended` is set; show nothing for a short task or in a dumb terminal."""
     if ended.wait(SECONDS_BEFORE_DISPLAY):
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn

@@ -400,7 +400,7 @@ def accept(
 ) -> None:
     """Add a proposal to a tree of definitions.
 
-    Refuses, and writes nothing, if there are open findings. Runs the code of the proposal and of the folder
+    Refuses, and writes nothing, if there are errors. Runs the code of the proposal and of the folder
     of definitions.
     """
     from opshift.proposals.accept import accept as accepted_in

@@ -41,7 +41,7 @@ class BatchOptions(NamedTuple):
 
 
 def run_batch(names: Sequence[str], settings: Settings, batch: BatchOptions, gate: GateOptions) -> None:
-    """Convert all models and print each result as it arrives; exit with 1 if a model was not converted."""
+    """Convert all models and print each result as it arrives; exit with 1 if a model is refused or fails."""
     if [*names] == [LIST] and not gate.files_from:
         reason = "standard input has no file name, which an output in the folder needs"
         raise UsageError(reason, place=LIST, remedy="name the file to write, without --out")

@@ -164,9 +164,9 @@ class Workspace:
         return {name: self._payloads[name] for name in constants}
 
     def cast_sources(self) -> dict[str, str]:
-        """Return the kept constants that a Cast has to produce, mapped to fresh names for the Cast's inputs.
+        """Map kept constants that a Constant node cannot hold below opset 9 to fresh names for Casts' inputs.
 
-        These constants cannot be initializers: functions, and subgraphs below IR version 4, have none.
+        Only functions, and subgraphs below IR version 4, need the Casts: other graphs can have initializers.
         """
         if self._is_in_main_graph or self._opset >= ANY_CONSTANT_SINCE:
             return {}

@@ -187,7 +187,7 @@ def repository_address() -> str:
 
 
 def rules_of(command: str) -> dict[str, RuleFacts]:
-    """Return the rules that the findings of a command can have, by id."""
+    """Return the known rules for findings of a command, by id."""
     alone = {"lint": _definition_rules, "breaking": _change_rules}
     if command in alone:
         return {each.id: each for each in alone[command]()}

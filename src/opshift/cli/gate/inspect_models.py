@@ -22,7 +22,7 @@ def inspect_models(
     columns: Sequence[str],
     task: str = "Planning {}",
 ) -> Found | None:
-    """Return the result if only one file is named; otherwise run `run_gate`, and return `None`.
+    """Return the result if `single_file` returns a file; otherwise run `run_gate`, and return `None`.
 
     `task` is the text of the progress display; the file replaces `{}` in it.
     """

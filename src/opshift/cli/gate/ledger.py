@@ -82,7 +82,7 @@ class GateLedger:
 
     Raises:
         UsageError: another run uses the ledger, or the file is not a ledger.
-        CannotWrite: the ledger cannot be read or written.
+        CannotWrite, InvalidModel: the ledger cannot be read or written.
     """
 
     def __init__(self, location: str, digest: str) -> None:

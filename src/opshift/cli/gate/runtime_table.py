@@ -79,7 +79,7 @@ class RuntimeTable:
 
 
 def _reasons_of(result: Mapping[str, Any]) -> set[str]:
-    """Return why a runtime does not run a model: missing operators, or refusals of the conversion."""
+    """Return why a runtime does not run a model: missing operators, versions, or refusals."""
     conversion = result.get("conversion") or {}
     support = conversion.get("support") if result["verdict"] == DOES_NOT_RUN else None
     if result["verdict"] == DOES_NOT_RUN and conversion.get("refusals"):

@@ -227,7 +227,7 @@ class TextWriter:
         self._dropped = 0
 
     def add(self, result: GateResult) -> None:
-        """Print the row of a model."""
+        """Print the row of a model, or keep it for the end; with `quiet`, print only failures."""
         found = result.model.findings
         if result.model.ok and self._quiet:
             return
@@ -264,7 +264,7 @@ class TextWriter:
         return "  ".join((word.ljust(width), *aligned, model))
 
     def end(self, *, interrupted: bool, reason: str = "") -> None:
-        """Print the causes and the numbers of models."""
+        """Print the kept rows, the causes and the numbers of models."""
         summary, page = self._summary, self._page
         for row in self._later:
             page.line(row)
