@@ -277,7 +277,7 @@ def _write_summary(page: Page, report: Report, imports: Mapping[str, int]) -> No
 
 
 def _write_changes(page: Page, report: Report, explain: bool = False) -> None:
-    """Print changed and recognized operators and specialized functions; with `explain`, all, and the steps."""
+    """Print changed and recognized operators and specialized functions; with `explain`, all, and steps."""
     groups = report.groups()
     shown = groups if explain else groups[:MAX_GROUPS]
     if groups:
