@@ -109,7 +109,7 @@ class ToolError(Record):
         return tuple(PLACEHOLDER.sub("...", each) for each in self.messages)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text contains one of the messages, or one of the messages contains the text."""
+        """Return whether a text contains one of the messages, or is a part, not too short, of one."""
         part = " ".join(text.lower().split())
         is_part = len(part) >= MIN_PART and any(part in each.lower() for each in self.messages)
         return is_part or any(_pattern(each).search(part) for each in self.messages)

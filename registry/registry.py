@@ -301,7 +301,7 @@ class Registry(Sources):
         return found
 
     def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
-        """Return the version of an operator at an opset, or raise the error of `resolve_error`."""
+        """Return the version of an operator at an opset, or raise a ResolveError."""
         opset = self.newest_opset(domain) if opset is None else opset
         self.require_opset(opset, domain)
         operator = self.operator(op_type, domain)

@@ -321,7 +321,7 @@ def step_key(source: int, target: int) -> str:
 
 
 def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
-    """Return the attribute, input, output or value in a verb that a definition lacks, as text, or `None`."""
+    """Return why a verb does not match the definitions, such as an attribute that one lacks, or `None`."""
     if isinstance(verb, RenameOp):
         return None
     if isinstance(verb, AddAttribute):

@@ -50,7 +50,7 @@ def consistent(operator: Operator) -> Operator:
 
 
 def version_problems(versions: Mapping[int, OperatorVersion]) -> Problems:
-    """Yield the violations by versions and the steps between them; `versions` maps positions to versions."""
+    """Yield violations by versions, by position, and the steps between them, except known mistakes."""
     for position, version in versions.items():
         subjects: list[tuple[type, object]] = [(OperatorVersion, version)]
         previous = versions.get(position - 1)

@@ -177,7 +177,7 @@ def _variables(version: OperatorVersion) -> list[str]:
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether a text names an operator or version that is defined or needs no definition."""
+    """Return whether a text names a defined operator (version if `with_version`), or one that need not be."""
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:

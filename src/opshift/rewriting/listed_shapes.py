@@ -54,7 +54,7 @@ class ListedShapes:
         return None if rank is None else (None,) * rank
 
     def _listed_sizes(self, name: str) -> Shape | None:
-        """Return the sizes in a computed list; `None` if their number is unknown or above `MAX_RANK`."""
+        """Return the sizes in a computed list; `None` if it is stored, too long, or of unknown length."""
         if name not in self._lists:
             concat = self._standard_producer(name, "Concat", 1)
             is_stored = concat is None and self._stored_integers(name) is not None
@@ -105,7 +105,7 @@ class ListedShapes:
         return None if sizes is None else sizes[start:end]
 
     def _sizes_of_shape(self, name: str) -> Shape | None:
-        """Return the sizes in the output of a Shape; `None` for other values."""
+        """Return the sizes in the output of a Shape; `None` if unknown, and for other values."""
         record = self._standard_producer(name, "Shape", 1)
         if record is None:
             return None
@@ -180,14 +180,14 @@ class ListedShapes:
         return None if sizes is None else tuple(size if size > 0 else None for size in sizes)
 
     def _stored_integer(self, name: str) -> int | None:
-        """Return the integer in an initializer or Constant of shape (1,); `None` for other values."""
+        """Return the integer in a stored list of one integer, see `_stored_integers`, or `None`."""
         found = self._stored_integers(name)
         return found[0] if found is not None and len(found) == 1 else None
 
     def _stored_integers(self, name: str) -> tuple[int, ...] | None:
         """Return the integers in a 1-D initializer or Constant of this or an enclosing graph, or `None`.
 
-        Return `None` also for more than `MAX_RANK` integers.
+        Return `None` also for more than `MAX_RANK` integers, and if callers can override the initializer.
         """
         owner = defining_scope(self._scope, name)
         record = owner.producing_records.get(name) if owner else None

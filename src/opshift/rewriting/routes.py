@@ -206,7 +206,7 @@ _COMPILING: Final = Lock()
 
 @share_results
 def precompiled_routes() -> CompiledRoutes:
-    """Return the compiled routes of the project's operators."""
+    """Return the compiled routes of the project's operators; empty if a definition is invalid."""
     try:
         # Nothing inside this block calls `precompiled_routes`, which would wait for this lock forever.
         with _COMPILING:

@@ -85,7 +85,7 @@ def changed_output_type(
 # Cached shortcut for most rewrites: without it, `_find_problem` takes a tenth of the rewrite's time.
 @lru_cache(maxsize=4096)
 def _supports_inputs_of(operator: OperatorVersion, original: OperatorVersion, count: int) -> bool:
-    """Return whether an operator supports all types of the first `count` inputs of `original`."""
+    """Return whether an operator supports the types of `original`'s first inputs, and holds no graphs."""
     if operator.holds_graphs or not (operator.inputs and original.inputs):
         return not count and not operator.holds_graphs
     return all(

@@ -116,7 +116,7 @@ def _value_has_type(value: Any, kind: str) -> bool:
 
 
 def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
-    """Raise CannotConvert if an operator lacks an attribute of a node, or declares another type for it."""
+    """Raise CannotConvert if an operator lacks an attribute of a node, or a new value has a wrong type."""
     for name, value in node.attributes.items():
         declared = operator.attributes.get(name)
         if declared is None:
