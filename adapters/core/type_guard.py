@@ -157,7 +157,7 @@ def _exact_value(value: Any, element_type: str) -> int | float:
 
 
 def require_supported_types(node: Node, out: Rewriter) -> None:
-    """Refuse a node with a value of a type that the target version does not support.
+    """Refuse a node with a value of a known type that the target version does not support.
 
     Raises:
         CannotConvert: the target version does not support the type of a value.

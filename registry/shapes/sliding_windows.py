@@ -204,7 +204,7 @@ def _transposed_spatial_shape(node: ShapeContext, data: Shape, weights: Shape) -
 
 
 def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int | None:
-    """Return the rank of data, weights and any `kernel_shape`; `None` if unknown, below 2 or contradictory."""
+    """Return the rank of data, weights and `kernel_shape`; `None` if unknown, below 2 or contradictory."""
     kernel = node.list_length("kernel_shape")
     ranks = {len(shape) for shape in (data, weights) if shape is not None}
     if kernel:

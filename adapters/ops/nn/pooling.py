@@ -174,7 +174,7 @@ def expand_dilated_windows(node: Node, out: Rewriter) -> None:
 
 @adapter(("LpPool", "GlobalLpPool"), 1, 2)
 def convert_p_to_int(node: Node, out: Rewriter) -> None:
-    """Convert `p` to an integer; refuse fractions and a missing `kernel_shape`."""
+    """Convert `p` to an integer; refuse fractions, and an LpPool without `kernel_shape`."""
     if node.op_type == "LpPool" and "kernel_shape" not in node.attributes:
         reason = "kernel_shape is missing, but LpPool-2 requires it"
         raise CannotConvert(reason, "attribute.missing", remedy="set kernel_shape")
