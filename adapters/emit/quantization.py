@@ -76,7 +76,7 @@ def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) ->
 
 
 def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result: str, out: Rewriter) -> None:
-    """Emit QuantizeLinear as arithmetic: divide, round half to even, add the zero point, saturate.
+    """Emit QuantizeLinear as arithmetic: divide, round integers half to even, add the zero point, saturate.
 
     Operands are rounded to the type `precision`; float16, bfloat16 and int32 operands are divided in float.
     The output has the element type `result`.
@@ -130,7 +130,7 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
 
 
 def _require_valid_ranks(scheme: QuantizationScheme, rank: int, out: Rewriter) -> None:
-    """Refuse scales and zero points of a wrong rank: broadcasting could apply them along a wrong axis."""
+    """Refuse scales and zero points of a known wrong rank: broadcasting could use a wrong axis."""
     for each in filter(None, (scheme.scale, scheme.zero_point)):
         found = out.known_rank(each)
         if scheme.block_size and found not in (None, rank):

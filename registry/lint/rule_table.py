@@ -56,7 +56,7 @@ def rule(name: str, remedy: str) -> Callable[[Check], Check]:
     """Register a function as a rule; the first line of its docstring is the requirement.
 
     Raises:
-        DuplicateRule: a rule with this id exists.
+        DuplicateRule: another function has registered this id.
     """
 
     def register(check: Check) -> Check:

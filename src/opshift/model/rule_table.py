@@ -42,7 +42,7 @@ class RuleTable(Generic[AnyRule]):
         self._rules[name], self._functions[name] = rule, function
 
     def remove(self, name: str) -> None:
-        """Remove a rule."""
+        """Remove the rule with this name; raise KeyError if there is none."""
         del self._rules[name], self._functions[name]
 
     def load(self) -> Mapping[str, AnyRule]:

@@ -79,7 +79,7 @@ def rule(
     prefix reports an error, the findings of this rule count as its consequences, and are dropped.
 
     Raises:
-        DuplicateRule: a rule with this name exists.
+        DuplicateRule: another function has registered this name.
     """
 
     def register(check: RuleCheck) -> RuleCheck:
