@@ -18,7 +18,7 @@ from opshift.converter.plan.planner import plan_model
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.report import Report
 from opshift.inference.shared_facts import SharedFacts
-from opshift.model.argument_types import is_collection, require_type, wrong_type
+from opshift.model.argument_types import require_collection, require_type, wrong_type
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 from opshift.model.files import ModelLike, message_of, model_of, reading_onnx_ir
@@ -295,8 +295,9 @@ def common_opset(
     """
     require_type("domain", domain, str, "a domain such as ai.onnx.ml")
     allowed = read_allow(allow)
-    if is_readable(models) or not is_collection(models):
+    if is_readable(models):
         raise wrong_type("models", models, "a list of models or paths")
+    require_collection("models", models, "a list of models or paths")
     with ExitStack() as stack:
         loaded = [model_of(message_of(each, stack))[0] for each in models]
         return _common_opset(loaded, domain, allowed, registry)

@@ -38,7 +38,7 @@ from opshift.converter.options import (
     split_target,
 )
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations, require_handling
-from opshift.model.argument_types import is_collection, path_argument, path_arguments, wrong_type
+from opshift.model.argument_types import path_argument, path_arguments, require_collection, wrong_type
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -354,8 +354,7 @@ def source_names(sources: PathsLike) -> list[str]:
     """
     if isinstance(sources, str | os.PathLike):
         sources = (sources,)
-    elif not is_collection(sources):
-        raise wrong_type("sources", sources, "paths or URLs of models and folders")
+    require_collection("sources", sources, "paths or URLs of models and folders")
     names = [_location("sources", each) for each in sources]
     if LIST in names:
         remedy = "pass the paths of the models, or ./- for a file with this name"

@@ -78,7 +78,7 @@ def _write_diff(page: Page, title: str, diff: ModelDiff, report: Path | None) ->
         _write_more(page, len(groups) - MAX_LINES, "place")
         if container.renamed:
             page.blank()
-            page.line(f"  = {len(container.renamed):,} nodes differ only in names")
+            page.line(f"  = {count_text(len(container.renamed), 'node')} with other names only")
     if report is not None:
         page.blank()
         page.line(f"wrote {report}")

@@ -49,3 +49,9 @@ def is_collection(value: object) -> TypeGuard[Iterable[object]]:
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Iterable):
         return False
     return getattr(value, "shape", None) != ()
+
+
+def require_collection(argument: str, value: object, expected: str) -> None:
+    """Raise UsageError unless `is_collection`; `expected` describes the allowed values."""
+    if not is_collection(value):
+        raise wrong_type(argument, value, expected)

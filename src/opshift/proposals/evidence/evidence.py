@@ -76,7 +76,7 @@ def run_published_version(case: Case, draft: DefinedDraft, references: Reference
         CannotRun: no installed runtime supports the version.
     """
     # Only the number of outputs matters here: their types are cleared below.
-    placeholders = (case.inputs[0],) * case.version.min_output
+    placeholders = (np.zeros(1, np.float32),) * case.version.min_output
     model = node_model(case, placeholders, _opset_of_case(case, draft))
     for value in model.graph.output:
         value.ClearField("type")  # the shape is unknown before the run; runtimes infer it

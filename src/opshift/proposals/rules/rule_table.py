@@ -7,6 +7,7 @@ from typing import Literal
 
 from opshift.checker.findings import Level
 from opshift.model.errors import UsageError
+from opshift.model.message_text import count_text
 from opshift.model.rule_table import RuleTable, describe
 from opshift.proposals.content.draft import Draft, InvalidFile
 from opshift.proposals.content.findings import ProposalFinding, ProposalProblem
@@ -62,7 +63,7 @@ def first_of(problems: Iterable[tuple[str, ProposalProblem]]) -> Problems:
     for name, first in found[:1]:
         others = list(dict.fromkeys(each for each, _ in found if each != name))
         shown = [*others[:MAX_OTHERS], *(["..."] if others[MAX_OTHERS:] else [])]
-        more = f" (and {len(others)} more cases: {', '.join(shown)})" if others else ""
+        more = f" (and {count_text(len(others), 'more case')}: {', '.join(shown)})" if others else ""
         yield first._replace(reason=f"{first.reason}{more}")
 
 
