@@ -475,10 +475,8 @@ def _add_value(graph: GraphProto, name: str, known: Any) -> None:
     if hasattr(known, "tensor_type"):
         value.type.ParseFromString(known.SerializeToString())
     elif known is not None:
-        element: Any = known
-        dims: Any = None
-        if isinstance(known, tuple | list) and len(known) == 2:
-            element, dims = known
+        is_pair = isinstance(known, tuple | list) and len(known) == 2
+        element, dims = cast("tuple[str, Sequence[Dim] | None]", known if is_pair else (known, None))
         if not isinstance(dims, list | tuple | None):
             raise wrong_type(f"inputs[{name!r}]", dims, 'dimensions such as (2, "N", None)')
         _set_type(value.type, name, element, dims)

@@ -57,10 +57,9 @@ def shape_violation(node: Node, shapes: Shapes, version: OperatorVersion) -> str
 
 def _group_normalization_violation(node: Node, shapes: Shapes, version: OperatorVersion) -> str:
     data, *others = shapes
-    groups = node.attribute("num_groups", 0)
     channels = data[1] if data is not None and len(data) > 1 else None
     is_per_group = version.since_version < 21
-    wanted = groups if is_per_group else channels
+    wanted = node.attribute("num_groups", 0) if is_per_group else channels
     for name, shape in zip(node.inputs[1:3], others, strict=False):
         size = shape[0] if shape is not None and len(shape) == 1 else None
         if size is not None and wanted is not None and size != wanted:
