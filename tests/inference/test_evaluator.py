@@ -223,6 +223,38 @@ def test_elements_of_large_values_of_a_model_are_bounded(scope_of: ScopeFactory)
     assert not known[-1]
 
 
+COPIES = {
+    "Gather": ({"s": np.array([999, 3])}, 3, np.array([999, 3])),
+    "Reshape": ({"s": np.array([10, -1])}, 3, np.arange(1000).reshape(10, -1)),
+    "Slice": ({"s": np.array([998]), "t": np.array([1000])}, 3, np.arange(998, 1000)),
+    "Split": ({"s": np.array([1000])}, 1, np.arange(1000)),
+}
+"""Further inputs, number of nodes, and output of each node that copies elements of 1000 numbers."""
+
+
+@pytest.mark.parametrize("op_type", COPIES)
+def test_bounds_count_only_the_copied_elements(
+    op_type: str, scope_of: ScopeFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Half of the elements count for the initializer.
+    monkeypatch.setattr("opshift.inference.facts.MAX_EVALUATED_ELEMENTS", 2000)
+    inputs, count, expected = COPIES[op_type]
+    nodes = [helper.make_node(op_type, ["w", *inputs], [f"c{number}"]) for number in range(count)]
+    scope = scope_with(scope_of, *nodes, w=np.arange(1000), **inputs)
+    for number in range(count):
+        found = scope.constant(f"c{number}")
+        assert found is not None
+        assert (found.dims, list(found.values)) == (expected.shape, expected.ravel().tolist())
+
+
+def test_empty_parts_take_no_time_per_row(scope_of: ScopeFactory) -> None:
+    """The test takes minutes if each empty part looks at each row."""
+    lengths = np.array([1, *[0] * (MAX_ELEMENTS - 1)])
+    node = helper.make_node("Split", ["w", "s"], [f"c{number}" for number in range(len(lengths))], axis=1)
+    scope = scope_with(scope_of, node, w=np.ones((MAX_ELEMENTS, 1), np.int64), s=lengths)
+    assert scope.constant("c1") == Tensor("int64", (MAX_ELEMENTS, 0), ())
+
+
 SYMBOLIC_SHAPES = {
     "Reshape, which copies the same size": ("Reshape", "x", {}, (0, None)),
     "Reshape with allowzero": ("Reshape", "y", {"allowzero": 1}, (0, None)),

@@ -29,7 +29,8 @@ def is_constant(elements: Elements) -> bool:
 def take(elements: Elements, axis: int, positions: Sequence[int], dims: Dims | None = None) -> Elements:
     """Select positions along an axis, whose dimension becomes `dims`, by default `(len(positions),)`."""
     inner, size = prod(elements.dims[axis + 1 :]), elements.dims[axis]
-    values, starts = elements.values, range(0, len(elements.values), (size * inner) or 1)
+    values = elements.values
+    starts = range(0, len(values) if positions else 0, (size * inner) or 1)
     shape = (
         *elements.dims[:axis],
         *((len(positions),) if dims is None else dims),

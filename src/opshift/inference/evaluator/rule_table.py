@@ -44,8 +44,10 @@ EVALUATED = {op_type: module for module, op_types in MODULES.items() for op_type
 SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
 """Positions of the inputs whose elements a rule reads, by operator; a missing operator reads all inputs."""
 
-SHARING = frozenset({"Flatten", "Identity", "Shape", "Size", "Squeeze", "Unsqueeze"})
-"""Operators with rules that do not read large inputs: the outputs share the elements of the first input."""
+COPYING = frozenset(
+    {"Flatten", "Gather", "Identity", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Unsqueeze"}
+)
+"""Operators with rules that only copy or share elements of the first input, and do not read the others."""
 
 _RULES: dict[str, Rule] = {}
 
@@ -123,9 +125,10 @@ class EvaluatedNode:
         if count > SMALL_SIZE and not self.scope.evaluation.spend(count):
             raise UnknownValue
 
-    def count_large_inputs(self) -> int:
-        """Return the number of elements of all inputs with more than `SMALL_SIZE` elements."""
-        counts = (len(each.values) for each in self.inputs if each is not None)
+    def count_read_elements(self) -> int:
+        """Return the number of elements of the inputs with more than `SMALL_SIZE` elements that are read."""
+        read = self.inputs[1:] if self.node.op_type in COPYING else self.inputs
+        counts = (len(each.values) for each in read if each is not None)
         return sum(each for each in counts if each > SMALL_SIZE)
 
     def reshaped(self, elements: Elements, dims: Dims) -> Elements:
@@ -168,7 +171,7 @@ def evaluate(node: EvaluatedNode) -> Outputs:
     if not node.version.min_input <= len(node.inputs) <= node.version.max_input:
         return ()
     op_type = node.node.op_type
-    if op_type not in SHARING and not node.scope.evaluation.spend(node.count_large_inputs()):
+    if not node.scope.evaluation.spend(node.count_read_elements()):
         return ()
     if op_type not in _RULES:
         import_module(f"opshift.inference.evaluator.{EVALUATED[op_type]}")
