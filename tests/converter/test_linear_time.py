@@ -219,6 +219,19 @@ def differing_calls(count: int) -> onnx.ModelProto:
     return model
 
 
+def constant_calls(count: int) -> onnx.ModelProto:
+    """Return a model with `count` calls of a function with `count` nodes, all with the same constant."""
+    nodes = [node("f", ["w"], [f"y{i}"], domain="local") for i in range(count)]
+    nodes.append(node("Resize", ["x", "", "", "sizes"], ["y"]))
+    model = build(nodes, {"x": X, "sizes": np.array([1, 4, 8])}, ["y"], 17)
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    model.graph.initializer.append(numpy_helper.from_array(X, "w"))
+    body = [node("Relu", [f"v{i}" if i else "a"], [f"v{i + 1}"]) for i in range(count)]
+    imports = [helper.make_opsetid("", 17)]
+    model.functions.append(helper.make_function("local", "f", ["a"], [f"v{count}"], body, imports))
+    return model
+
+
 def chain_in_function(count: int) -> onnx.ModelProto:
     """Return a model with a call of a function, which has a chain of values of unknown rank."""
     model = differing_calls(count)
@@ -273,6 +286,7 @@ def neutral_chain(count: int) -> onnx.ModelProto:
 LISTS: list[tuple[str, Callable[[int], onnx.ModelProto], Callable[[onnx.ModelProto], object]]] = [
     ("calls that differ", differing_calls, lambda model: plan_version(model, 13)),
     ("calls that differ in runs", differing_calls, infer),
+    ("calls with a constant", constant_calls, lambda model: runs(model, "onnxruntime-1.20.1")),
     ("chain of unknown ranks in a function", chain_in_function, lambda model: plan_version(model, 13)),
     ("casts of a list", lambda count: shared_constant("Cast", count), check),
     ("shapes in a list", lambda count: shared_constant("Expand", count), check),

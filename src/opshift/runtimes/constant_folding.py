@@ -47,8 +47,12 @@ class ConstantFolding:
         for node in model.computed_constants:
             if not self._folds(node, model):
                 yield from ((node.scope, each) for each in filter(None, node.node.outputs))
+        folded: dict[Scope, bool] = {}  # many calls may share the scope of a large function
         for call, nodes in model.constant_calls:
-            if not self._runtime.folds_functions or not all(self._folds(each, model) for each in nodes):
+            if call.body not in folded:
+                is_folded = self._runtime.folds_functions and all(self._folds(each, model) for each in nodes)
+                folded[call.body] = is_folded
+            if not folded[call.body]:
                 yield from ((call.scope, each) for each in call.outputs)
 
     def _folds(self, node: ModelNode, model: ModelNodes) -> bool:

@@ -82,6 +82,7 @@ class ConstantValues:
         self._answers: dict[_Question, bool] = {}
         self._totals: dict[tuple[Scope, str], Counter[tuple[SingleConstant, str]]] = {}
         self._outputs: dict[Scope, frozenset[str]] = {}
+        self._foldable_functions: dict[int, bool] = {}
         self._has_defaults = has_defaults
 
     def contain(
@@ -170,33 +171,48 @@ class ConstantValues:
             return iter(())
         question = question._replace(scope=scope)
         if self._unfolded is None:
-            return iter(()) if scope.constant(name) is not None else _about_producer(question, SIZE_OPERATORS)
+            is_constant = scope.constant(name) is not None
+            return iter(()) if is_constant else self._about_producer(question, SIZE_OPERATORS)
         if not is_about_sizes and (scope, name) in self._unfolded:
             return None
         question = question._replace(allows_defaults=not self._has_defaults)
         # constant folding of Size, unlike that of Shape, needs the elements of the input
-        return _about_producer(question, ("Shape",))
+        return self._about_producer(question, ("Shape",))
 
+    def _about_producer(
+        self, question: _Question, size_operators: Collection[str]
+    ) -> Iterator[_Question] | None:
+        """Return the questions about inputs of the node or the call that produces a value; see `_needed`.
 
-def _about_producer(question: _Question, size_operators: Collection[str]) -> Iterator[_Question] | None:
-    """Return the questions about inputs of the node or the call that produces a value; see `_needed`.
-
-    `size_operators` are the operators with results that depend only on sizes.
-    """
-    scope, name = question.scope, question.name
-    producer = scope.producer(name)
-    if producer is not None:
-        if not _is_foldable(producer.operator):
+        `size_operators` are the operators with results that depend only on sizes.
+        """
+        scope, name = question.scope, question.name
+        producer = scope.producer(name)
+        if producer is not None:
+            if not _is_foldable(producer.operator):
+                return None
+            return _questions_about(producer.node, question, size_operators)
+        arguments = [*scope.arguments(name)]
+        if arguments:
+            return (question._replace(scope=outer, name=each) for outer, each in arguments)
+        call = self._foldable_call(scope, name)
+        if call is None:
             return None
-        return _questions_about(producer.node, question, size_operators)
-    arguments = [*scope.arguments(name)]
-    if arguments:
-        return (question._replace(scope=outer, name=each) for outer, each in arguments)
-    call = _foldable_call(scope, name)
-    if call is None:
-        return None
-    # in a function, even sizes may depend on the elements of inputs of any type
-    return (question._replace(name=each, is_about_sizes=False) for each in filter(None, call.inputs))
+        # in a function, even sizes may depend on the elements of inputs of any type
+        return (question._replace(name=each, is_about_sizes=False) for each in filter(None, call.inputs))
+
+    def _foldable_call(self, scope: InferenceScope, name: str) -> Node | None:
+        """Return the call of a function with only foldable operators that computes a value, or `None`."""
+        record = scope.producing_records.get(name)
+        if record is None or not isinstance(scope, CallScope):
+            return None
+        node = scope.node_of(record)
+        index = scope.functions.find(node)
+        if index is None:
+            return None
+        if index not in self._foldable_functions:  # many calls may share a large function
+            self._foldable_functions[index] = _is_foldable_function(scope, index)
+        return node if self._foldable_functions[index] else None
 
 
 def _is_foldable(operator: OperatorVersion | None) -> bool:
@@ -204,24 +220,17 @@ def _is_foldable(operator: OperatorVersion | None) -> bool:
     return operator is not None and not operator.holds_graphs and operator.determinism == "deterministic"
 
 
-def _foldable_call(scope: InferenceScope, name: str) -> Node | None:
-    """Return the call of a function with only foldable operators that computes a value; otherwise `None`."""
-    record = scope.producing_records.get(name)
-    if record is None or not isinstance(scope, CallScope):
-        return None
-    node = scope.node_of(record)
-    index = scope.functions.find(node)
-    if index is None:
-        return None
+def _is_foldable_function(scope: CallScope, index: int) -> bool:
+    """Return whether the function at `index` has only foldable operators."""
     functions, opsets = scope.functions, scope.functions.opsets(index)
     for each in functions.protos[index].node:
         domain = canonical_domain(each.domain)
         # a call of another function, which may hide an operator, is not examined
         if functions.has_name(each.op_type, domain):
-            return None
+            return False
         if not _is_foldable(scope.registry.known_at(each.op_type, opsets.get(domain, 0), domain)):
-            return None
-    return node
+            return False
+    return True
 
 
 def _questions_about(node: Node, question: _Question, size_operators: Collection[str]) -> Iterator[_Question]:
