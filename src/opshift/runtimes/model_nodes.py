@@ -42,7 +42,13 @@ from opshift.model.types import InputFacts, declared_dims, element_type_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.onnx_defs import onnx_defs
 from opshift.registry.registry import Registry
-from opshift.runtimes.called_functions import NODES_PER_GRAPH, CalledFunction, FunctionCall, max_inlined_nodes
+from opshift.runtimes.called_functions import (
+    NODES_PER_GRAPH,
+    CalledFunction,
+    FunctionCall,
+    limit_error,
+    max_inlined_nodes,
+)
 from opshift.runtimes.constant_values import ConstantValues, Unfolded
 from opshift.runtimes.node_group import NodeGroup, group_nodes
 from opshift.runtimes.value_origins import ValueOrigins
@@ -434,8 +440,7 @@ class ModelNodes:
             return
         self._visited.add(scope)
         if depth and (depth > MAX_CALL_DEPTH or self._inlined_nodes > self._max_nodes):
-            reason = f"calls of functions are nested more than {MAX_CALL_DEPTH} deep, or have too many nodes"
-            raise InvalidModel(reason, place=path, remedy="inline the functions")
+            raise limit_error(path, depth, self._max_nodes)
         for each in survey(scope, path, _status, keeps_records=True).walk():
             if depth == 0:
                 self.graphs.append((each.path, each.scope.container))
