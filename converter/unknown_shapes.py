@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from opshift.converter.onnx_shapes import has_onnx
 from opshift.inference.facts import InferenceScope
+from opshift.inference.function_scope import CallScope
 from opshift.inference.unknown_facts import (
     UnknownFact,
     dependencies_of,
@@ -26,19 +27,24 @@ MAX_NAMES = 3
 OTHER_TARGET = "choose another target"
 """Remedy if the value with the unknown shape is new: a declaration of inputs may not determine the shape."""
 
+INLINING_REMEDY = "inline the functions, which have too many or too deeply nested calls to examine each one"
+"""Remedy for facts about calls that are unknown because of a limit."""
+
 
 class _Root(NamedTuple):
     """Value whose unknown shape makes other shapes unknown, with its label in messages.
 
     It is a value of the main graph, whose shape the caller can declare, or the output of an operator without
     a registered shape rule; `unregistered` is that operator. `sizes` has the names of the declared
-    dimensions, and `None` for a dimension without a name or an unknown rank.
+    dimensions, and `None` for a dimension without a name or an unknown rank. `is_limited` marks outputs of
+    calls if a limit left facts about calls unknown.
     """
 
     name: str
     label: str
     unregistered: str = ""
     sizes: frozenset[str | None] = frozenset()
+    is_limited: bool = False
 
 
 def inference_advice(*, infers_shapes: bool) -> str:
@@ -49,6 +55,11 @@ def inference_advice(*, infers_shapes: bool) -> str:
     if not infers_shapes:
         return "try --infer-shapes (infer_shapes=True)"
     return "" if has_onnx() else "install onnx, which --infer-shapes uses"
+
+
+def exceeded_remedy(remedy: str) -> str:
+    """Add advice to inline functions to a remedy; the advice replaces one without the reason."""
+    return INLINING_REMEDY if remedy.startswith("inline") else f"{INLINING_REMEDY}, or {remedy}"
 
 
 class UnknownShapes:
@@ -89,7 +100,9 @@ class UnknownShapes:
         """Return the remedy to declare the shapes of values, or to register the shape rules of operators."""
         operators = " and ".join(dict.fromkeys(root.unregistered for root in roots if root.unregistered))
         parts = [f"register the shape rule of {operators}: {UNREGISTERED_REMEDY}"] if operators else []
-        declared = _without_implied([root for root in roots if not root.unregistered])
+        if any(root.is_limited for root in roots):
+            parts.append(INLINING_REMEDY)
+        declared = _without_implied([root for root in roots if not root.unregistered and not root.is_limited])
         if declared:
             labels = " and ".join(root.label for root in declared)
             option = quote(f"{declared[0].name}=...")
@@ -126,6 +139,10 @@ def _own_root(value: UnknownFact) -> Iterator[_Root]:
     if producer is not None and is_unregistered(producer):
         assert producer.operator is not None
         yield _Root(name, repr(name), str(producer.operator.id))
+        return
+    is_call = producer is None and name in scope.producing_records
+    if is_call and isinstance(scope, CallScope) and scope.functions.exceeds_limit:
+        yield _Root(name, repr(name), is_limited=True)
         return
     is_main = scope.parent is None and not scope.is_function and fact != "elements"
     is_own = scope.is_overridable(name) or name in scope.producing_records

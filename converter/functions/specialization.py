@@ -57,9 +57,10 @@ def build_function_versions(
     # Callers first, because the calls of a function are complete only when all callers are specialized.
     for index in _in_call_order(functions, base):
         groups = _groups_of_calls(functions, index, calls[index], splits.get(index, frozenset()))
-        added_nodes = (len(groups) - 1) * len(functions.protos[index].node)
+        added_nodes = (len(groups) - 1) * functions.node_counts[index]
         if copied_nodes + added_nodes > functions.max_inferred_nodes:
             groups, added_nodes = [calls[index]], 0
+            functions.exceeds_limit = True
         copied_nodes += added_nodes
         bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
         base[index] = bodies[0]

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 from opshift.converter.options import Options
 from opshift.converter.refusals import Refusal
-from opshift.converter.unknown_shapes import UnknownShapes, inference_advice
+from opshift.converter.unknown_shapes import UnknownShapes, exceeded_remedy, inference_advice
 from opshift.inference.function_scope import FunctionTable
 from opshift.inference.scope import Scope
-from opshift.model.errors import UNKNOWN_CONSTANT, UNKNOWN_SHAPE, NodeError, UnknownShape
+from opshift.model.errors import (
+    UNKNOWN_CONSTANT,
+    UNKNOWN_ELEMENT_TYPE,
+    UNKNOWN_SHAPE,
+    NodeError,
+    UnknownShape,
+)
 from opshift.model.graphs import node_place
 from opshift.model.messages import NodeProto
 from opshift.model.operator_ids import canonical_domain
@@ -25,6 +31,11 @@ if TYPE_CHECKING:
 
 INTERMEDIATE = "an intermediate value"
 """Text in messages for a value that a conversion step created: users do not know the value's name."""
+
+UNKNOWN_IN_CALLS = (
+    UNKNOWN_CONSTANT, UNKNOWN_ELEMENT_TYPE, UNKNOWN_SHAPE, "function.calls-differ", "function.reference"
+)  # fmt: skip
+"""Causes of refusals that inference for each call of a function, or a copy of the function, may avoid."""
 
 
 class RefusedNodes:
@@ -76,6 +87,10 @@ class RefusedNodes:
         if callers is not None and not callers.calls:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
             code = "function.uncalled"
+        elif self._functions and self._functions.exceeds_limit and code in UNKNOWN_IN_CALLS:
+            # In graphs, the search for the causes of an unknown shape already considers limits.
+            is_complete = callers is None and code == UNKNOWN_SHAPE
+            remedy = remedy if is_complete else exceeded_remedy(remedy)
         if isinstance(error, NotYetIntroduced) and self._is_unresolved(proto, scope):
             remedy = ""  # the remedy of the error names an opset of the import, not of the target
         remedy = remedy or refusal_cause(code).remedy

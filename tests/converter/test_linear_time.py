@@ -219,6 +219,19 @@ def differing_calls(count: int) -> onnx.ModelProto:
     return model
 
 
+def differing_branches(count: int) -> onnx.ModelProto:
+    """Return a model as `differing_calls` does, with a function that has its nodes in branches."""
+    model = differing_calls(count)
+    function = model.functions[0]
+    branch = helper.make_graph(function.node, "b", [], [helper.make_empty_tensor_value_info("b")])
+    del function.node[:]
+    function.node.append(
+        helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array(True)))
+    )
+    function.node.append(node("If", ["c"], ["b"], then_branch=branch, else_branch=branch))
+    return model
+
+
 def constant_calls(count: int) -> onnx.ModelProto:
     """Return a model with `count` calls of a function with `count` nodes, all with the same constant."""
     nodes = [node("f", ["w"], [f"y{i}"], domain="local") for i in range(count)]
@@ -286,6 +299,11 @@ def neutral_chain(count: int) -> onnx.ModelProto:
 LISTS: list[tuple[str, Callable[[int], onnx.ModelProto], Callable[[onnx.ModelProto], object]]] = [
     ("calls that differ", differing_calls, lambda model: plan_version(model, 13)),
     ("calls that differ in runs", differing_calls, infer),
+    (
+        "calls that differ of functions with branches",
+        differing_branches,
+        lambda model: plan_version(model, 13),
+    ),
     ("calls with a constant", constant_calls, lambda model: runs(model, "onnxruntime-1.20.1")),
     ("chain of unknown ranks in a function", chain_in_function, lambda model: plan_version(model, 13)),
     ("casts of a list", lambda count: shared_constant("Cast", count), check),

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from support.calls import FEEDS, X, call, function, model, node, with_references
 from support.calls import INT as INTEGER
-from support.calls import call, function, model, node
+from support.execution import assert_equal, run
 
 from opshift.analysis.infer import infer
+from opshift.converter.convert import convert_version, plan_version
+from opshift.inference import function_scope
 from opshift.model.errors import InvalidModel
 from opshift.runtimes import called_functions
 
@@ -41,6 +44,49 @@ def layers(count: int, size: int, *nodes: onnx.NodeProto) -> onnx.ModelProto:
     weights = {f"w{number}": np.full(4, number, np.float32) for number in range(count)}
     outputs = [value, *(each.output[0] for each in nodes)]
     return model(found, functions, 13, outputs=outputs, initializers=weights)
+
+
+def limit(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(function_scope, "MIN_INFERRED_NODES", count)
+    monkeypatch.setattr(function_scope, "INFERENCES_PER_NODE", 0)
+
+
+def test_facts_of_known_calls_remain_in_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of `G` need copies, so that the model is planned twice."""
+    limit(monkeypatch, 95)
+    tested = layers(10, 10, call("G", ["x"], ["y1"]), call("G", ["w0"], ["y2"]))
+    converted = convert_version(tested, 11)
+    assert_equal(run(converted, FEEDS), run(tested, FEEDS))
+
+
+def test_converts_many_calls_that_differ_of_a_large_function() -> None:
+    assert len(convert_version(layers(100, 300), 11).functions) == 1
+
+
+def test_remedy_names_the_limit_on_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit(monkeypatch, 50)
+    refusals = plan_version(layers(10, 10), 11).refusals
+    assert [each.place for each in refusals] == [
+        f"graph, node Softmax -> s{number}" for number in range(6, 10)
+    ]
+    for each in refusals:
+        assert each.remedy.startswith("inline the functions, which have too many")
+        assert "declare" not in each.remedy
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 1)], ids=["different", "equal"])
+def test_remedy_names_the_limit_on_copies(axes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    limit(monkeypatch, 0)
+    softmax = with_references(node("Softmax", ["a"], ["b"]), axis=("axis", INTEGER))
+    calls = [call("F", ["x"], [f"y{number}"], axis=axis) for number, axis in enumerate(axes)]
+    tested = model(calls, [function("F", [softmax], 11, attributes=["axis"])], outputs=["y0", "y1"])
+    remedies = [each.remedy for each in plan_version(tested, 13).refusals]
+    is_equal = axes[0] == axes[1]
+    assert not remedies if is_equal else remedies[0].startswith("inline the functions, which have too many")
+
+
+def test_infers_many_calls_that_differ_of_a_large_function() -> None:
+    assert infer(layers(60, 1000)).graphs["graph"]["s59"].shape == X.shape
 
 
 def test_errors_name_the_limit_that_is_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from opshift.inference.facts import Evaluation, FactT, InferenceScope, OperatorS
 from opshift.inference.scope import Scope
 from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, NodeRecord, node_label
+from opshift.model.graphs import ContainerProto, NodeRecord, nested_containers, node_label
 from opshift.model.indirect_reads import values_named_in_attributes
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
@@ -38,8 +38,11 @@ class FunctionTable:
 
     Attributes:
         evaluation: `Evaluation` that answers queries for facts; all scopes of the model share it.
+        exceeds_limit: whether a limit left facts unknown: the limit on nested calls, on inferences, or on
+            nodes in function bodies.
         max_inferred_nodes: maximum number of nodes in the function bodies that are inferred for single calls.
         nested_calls: counter of the nested calls through which a fact is being propagated.
+        node_counts: numbers of nodes in the functions and their subgraphs.
         undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:
@@ -57,7 +60,9 @@ class FunctionTable:
         self.nested_calls = NestedCalls()
         self._inferences = 0
         self._inferred_nodes = 0
-        nodes = len(model.graph.node) + sum(len(each.node) for each in self.protos)
+        self.exceeds_limit = False
+        self.node_counts = [sum(len(each.node) for each in nested_containers([root])) for root in self.protos]
+        nodes = len(model.graph.node) + sum(self.node_counts)
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
         self.max_inferred_nodes = MIN_INFERRED_NODES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
@@ -142,7 +147,7 @@ class FunctionTable:
         return name
 
     def start_round(self) -> None:
-        """Prepare to plan again: forget names of copies, scopes by call and counts; keep scopes by facts."""
+        """Prepare to plan again: forget names of copies, scopes by call and inferences."""
         self._copies.clear()
         self._copy_numbers.clear()
         self._scopes_by_call.clear()
@@ -190,6 +195,7 @@ class FunctionTable:
         with self.nested_calls as is_shallow:
             body = self._body_of_call(index, proto, scope) if is_shallow else None
             if body is None:
+                self.exceeds_limit = True
                 return []
             # Query only the outputs that the call uses: the function may have many more.
             named = zip(proto.output, body.outputs, strict=False)
@@ -208,26 +214,31 @@ class FunctionTable:
             return None
         with self.nested_calls as is_shallow:
             body = self._body_of_call(index, proto, scope) if is_shallow else None
-            name = next(islice(body.outputs, position, None), "") if body else ""
-            return fact(body, name) if body and name else None
+            if body is None:
+                self.exceeds_limit = True
+                return None
+            name = next(islice(body.outputs, position, None), "")
+            return fact(body, name) if name else None
 
     def _body_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope | None:
         """Return the scope of a function for one call; `None` beyond the limits on inferences and nodes."""
         self._inferences += 1
         if self._inferences > self._max_inferences:
             return None
-        if self._inferred_nodes > self.max_inferred_nodes:
-            return self._scopes_by_call.get((scope, _first_output(proto)))
-        count = len(self._scopes_by_facts)
-        found = self.scope_of_call(index, proto, scope)
-        if len(self._scopes_by_facts) > count:
-            self._inferred_nodes += len(self.protos[index].node)
-        return found
+        return self._find_scope(index, proto, scope, is_limited=True)
 
     def scope_of_call(self, index: int, proto: NodeProto, scope: InferenceScope) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
+        found = self._find_scope(index, proto, scope, is_limited=False)
+        assert found is not None
+        return found
+
+    def _find_scope(
+        self, index: int, proto: NodeProto, scope: InferenceScope, *, is_limited: bool
+    ) -> Scope | None:
+        """Return the scope of a function for one call; `None` for a new scope beyond `max_inferred_nodes`."""
         # Value names are unique in a graph, so the name of an output identifies the call.
-        name = _first_output(proto)
+        name = next(filter(None, proto.output), "")
         if name and (scope, name) in self._scopes_by_call:
             return self._scopes_by_call[scope, name]
         call = CallSite(Node.from_proto(proto), proto, scope)
@@ -237,6 +248,9 @@ class FunctionTable:
         facts = callers.all_facts(call)
         key = (index, facts, callers.fact_key(call, facts), shapes)
         if key not in self._scopes_by_facts:
+            if is_limited and self._inferred_nodes > self.max_inferred_nodes:
+                return None
+            self._inferred_nodes += self.node_counts[index] if is_limited else 0
             function = self.protos[index]
             new = self.scope(function, self.opsets(index), self._registry, {})
             new.call_facts = callers
@@ -339,10 +353,6 @@ class CallScope(Scope):
         return Producer(node, 0, self.registry.known_at("Constant", self.opset_of(""), ""))
 
 
-def _first_output(proto: NodeProto) -> str:
-    return next(filter(None, proto.output), "")
-
-
 def _constant_of_call(scope: InferenceScope, name: str) -> Tensor | None:
     return scope.constant(name)
 
@@ -353,7 +363,7 @@ MIN_INFERENCES, INFERENCES_PER_NODE = 2_000, 4
 The limit is needed because nested calls can multiply the inferences at each level.
 """
 
-MIN_INFERRED_NODES = 20_000
+MIN_INFERRED_NODES = 100_000
 """Maximum number of nodes in these function bodies, plus `INFERENCES_PER_NODE` for each node of the model.
 
 The limit is needed because each of many calls may pass other facts to a function with many nodes.
