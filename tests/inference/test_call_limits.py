@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 from support.calls import FEEDS, X, call, function, model, node, with_references
 from support.calls import INT as INTEGER
 from support.execution import assert_equal, run
@@ -61,6 +62,18 @@ def test_facts_of_known_calls_remain_in_the_next_round(monkeypatch: pytest.Monke
 
 def test_converts_many_calls_that_differ_of_a_large_function() -> None:
     assert len(convert_version(layers(100, 300), 11).functions) == 1
+
+
+def test_converts_many_calls_in_a_branch() -> None:
+    """The limit on inferences counts the nodes of branches."""
+    tested = layers(300, 2)
+    branch = helper.make_graph(tested.graph.node, "b", [], tested.graph.output)
+    del tested.graph.node[:]
+    condition = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(np.array(True)))
+    choice = node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
+    tested.graph.node.extend([condition, choice])
+    tested.graph.output[0].name = "y"
+    assert not plan_version(tested, 11).refusals
 
 
 def test_remedy_names_the_limit_on_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from opshift.inference.facts import Evaluation, FactT, InferenceScope, OperatorS
 from opshift.inference.scope import Scope
 from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import ContainerProto, NodeRecord, nested_containers, node_label
+from opshift.model.graphs import ContainerProto, NodeRecord, count_model_nodes, nested_containers, node_label
 from opshift.model.indirect_reads import values_named_in_attributes
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
@@ -62,7 +62,7 @@ class FunctionTable:
         self._inferred_nodes = 0
         self.exceeds_limit = False
         self.node_counts = [sum(len(each.node) for each in nested_containers([root])) for root in self.protos]
-        nodes = len(model.graph.node) + sum(self.node_counts)
+        nodes = count_model_nodes(model) if self.protos else 0
         self._max_inferences = MIN_INFERENCES + INFERENCES_PER_NODE * nodes
         self.max_inferred_nodes = MIN_INFERRED_NODES + INFERENCES_PER_NODE * nodes
         self.evaluation = Evaluation()
