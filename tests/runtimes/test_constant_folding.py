@@ -57,6 +57,7 @@ WITHOUT_KERNEL = '<domain: "local", opset_import: ["" : 17]> F (a) => (b) { t = 
         ("int64", "y = Size (x)", "", False),
         ("int64", "y = Size (c)", "", True),
         ("int64[2]", "y = Shape (x)", "", True),
+        ("int64[1]", "y = Shape (d)", "", True),  # the sizes of `d` are fixed
         (
             "float[3]",
             "e = SequenceConstruct (c) i = Constant <value_int = 0> () y = SequenceAt (e, i)",

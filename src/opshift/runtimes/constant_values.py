@@ -161,13 +161,13 @@ class ConstantValues:
         scope = defining_scope(question.scope, name)
         if scope is None:
             return None
+        if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
+            return iter(())
         # Most kernels accept the defaults of graph inputs as constants; constant folding does not.
         is_initializer = scope.initializer(name) is not None
         if is_initializer and not allows_defaults and scope.is_overridable(name):
             return None
         if is_initializer:
-            return iter(())
-        if is_about_sizes and (knows_sizes or has_known_sizes(scope, name)):
             return iter(())
         question = question._replace(scope=scope)
         if self._unfolded is None:
