@@ -165,7 +165,8 @@ def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple
         fused = [node for text in each.fused for node in pattern_nodes(text)]
         read = {name for node in (*nodes, *fused) for name in node.inputs} - computed
         for names, known in (
-            ((*each.shared, *each.outputs, *each.kept), computed),
+            ((*each.shared, *each.outputs), computed),
+            (each.kept, computed | read),
             ((*each.scalars, *each.ranks, *each.types), read),
         ):
             for unknown in (name for name in names if name not in known):

@@ -161,7 +161,7 @@ class NodePattern(Record):
     outputs: tuple[str, ...] = ()
     """Values inside the pattern that may be outputs of the graph, because the optimizer keeps them."""
     kept: tuple[str, ...] = ()
-    """Values inside the pattern that are outputs of the graph, or that nodes outside it also read."""
+    """Values of the pattern that are outputs of the graph, or that nodes outside it also read."""
     scalars: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with one element."""
     vectors: tuple[str, ...] = ()

@@ -208,6 +208,8 @@ class PatternSearch:
             return False
         if name in self._vectors and not self._is_vector(value):
             return False
+        if name in self._kept and not self._is_inner(value, name):
+            return False
         if name in self._computed and not self._is_computed(value):
             return False
         if name in self._given and not self._is_given(value):
