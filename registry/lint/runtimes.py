@@ -166,8 +166,8 @@ def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple
         read = {name for node in (*nodes, *fused) for name in node.inputs} - computed
         for names, known in (
             ((*each.shared, *each.outputs), computed),
-            (each.kept, computed | read),
-            ((*each.scalars, *each.ranks, *each.types), read),
+            ((*each.kept, *each.types), computed | read),
+            ((*each.scalars, *each.ranks), read),
         ):
             for unknown in (name for name in names if name not in known):
                 yield f"pattern {each.nodes!r} has no value {unknown!r}", nearest(unknown, sorted(known))

@@ -155,7 +155,7 @@ class NodePattern(Record):
     ranks: dict[str, Sizes] = field(default_factory=dict)
     """Ranks of inputs of the nodes."""
     types: dict[str, Types] = field(default_factory=dict)
-    """Types of inputs of the nodes."""
+    """Types of values of the pattern."""
     shared: tuple[str, ...] = ()
     """Values inside the pattern that nodes outside it may also read."""
     outputs: tuple[str, ...] = ()

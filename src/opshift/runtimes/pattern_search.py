@@ -191,6 +191,10 @@ class PatternSearch:
             if bound[name] == value:
                 yield from self._bind(others, bound)
             return
+        if name in self._types:
+            element = self._scope.element_type(value)
+            if element is None or type_string(element) not in self._types[name]:
+                return
         known, pattern = {**bound, name: value}, self._producers.get(name)
         if pattern is None:
             if self._is_allowed(name, value):
@@ -218,10 +222,6 @@ class PatternSearch:
             return False
         if name in self._excluded_sources and self._source(value) in self._excluded_sources[name]:
             return False
-        if name in self._types:
-            element = self._scope.element_type(value)
-            if element is None or type_string(element) not in self._types[name]:
-                return False
         return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
 
     def _is_vector(self, value: str) -> bool:
