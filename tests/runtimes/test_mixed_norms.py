@@ -18,9 +18,9 @@ NORM = """
     <ir_version: 8, opset_import: ["" : {opset}]>
     g ({given}[3, 2] h) => ({result}[3, 2] y{returned}) {{
         x = {first} (h) q = ReduceMean <axes = [-1]> (x) c = Sub (x, q)
-        f = {second} (c) e = Constant <value = {middle} {{{two}}}> () p = Pow (f, e)
+        f = {second} (c) {other} e = Constant <value = {middle} {{{two}}}> () p = Pow (f, e)
         m = ReduceMean <axes = [-1]> (p) o = Constant <value = {middle} {{{one}}}> ()
-        a = Add (m, o) r = Sqrt (a) n = Div (f, r)
+        a = Add (m, o) r = Sqrt (a) n = Div ({third}, r)
         k = Cast <to = {to}> (n) w = Constant <value = {result}[2] {{{w}, {w}}}> ()
         s = Mul (k, w) y = Add (s, w) {reader}
     }}
@@ -43,14 +43,14 @@ def test_refuses_norms_that_are_merged_with_several_types(
 
 
 @pytest.mark.parametrize("opset", [14, 17])
-@pytest.mark.parametrize("use", ["none", "read"])
+@pytest.mark.parametrize(("use", "third"), [("none", "f"), ("read", "f"), ("none", "g"), ("read", "g")])
 @pytest.mark.parametrize("given", ["float", "float16", "double"])
 @pytest.mark.parametrize(("inner", "middle"), [*permutations(["float", "float16", "double"], 2)])
 @pytest.mark.parametrize("result", ["float", "float16", "double"])
 def test_refuses_merged_norms_with_casts_of_the_difference(
-    opset: int, use: str, given: str, inner: str, middle: str, result: str
+    opset: int, use: str, given: str, inner: str, middle: str, result: str, third: str
 ) -> None:
-    model = _norm(opset, use, given, inner, result, middle)
+    model = _norm(opset, use, given, inner, result, middle, third)
     verdict = verdict_of(model, f"onnxruntime-{onnxruntime.__version__}")
     assert (verdict != "does not run") is _loads(model)
 
@@ -84,8 +84,11 @@ def test_knows_which_releases_refuse_merged_norms(
     assert (verdict == "does not run") is is_refused
 
 
-def _norm(opset: int, use: str, given: str, inner: str, result: str, middle: str = "") -> onnx.ModelProto:
+def _norm(
+    opset: int, use: str, given: str, inner: str, result: str, middle: str = "", third: str = "f"
+) -> onnx.ModelProto:
     middle = middle or inner
+    cast = f"Cast <to = {NUMBERS[middle]}>"
     text = NORM.format(
         opset=opset,
         given=given,
@@ -93,13 +96,15 @@ def _norm(opset: int, use: str, given: str, inner: str, result: str, middle: str
         middle=middle,
         result=result,
         first="Identity" if given == inner else f"Cast <to = {NUMBERS[inner]}>",
-        second="Identity" if inner == middle else f"Cast <to = {NUMBERS[middle]}>",
+        second="Identity" if inner == middle else cast,
+        third=third,
         two=TWOS[middle],
         one=ONES[middle],
         w=ONES[result],
         to=NUMBERS[result],
         returned={"none": "", "returned": f", {inner}[3, 2] x", "read": f", {inner}[3, 2] z"}[use],
         reader="z = Abs (x)" if use == "read" else "",
+        other=f"g = {cast} (c)" if third == "g" else "",
     )
     return onnx.parser.parse_model(text)
 
