@@ -153,7 +153,8 @@ def _exact_value(value: Any, element_type: str) -> int | float:
         number = round_to_float32(value) if element_type == "float" else float(value)
         if number == value or math.isnan(value):
             return number
-    raise CannotConvert(f"{type_string(element_type)} does not represent {value!r}", "type.unsupported")
+    reason = f"{type_string(element_type)} does not represent {value!r}"
+    raise CannotConvert(reason, "type.unsupported", subject=element_type)
 
 
 def require_supported_types(node: Node, out: Rewriter) -> None:

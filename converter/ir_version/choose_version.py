@@ -17,7 +17,6 @@ from opshift.converter.unread_constants import removed_initializers
 from opshift.model.graphs import Container
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.registry.ir_versions import ir_versions
 from opshift.registry.releases import Releases
 from opshift.rewriting.workspace import Allowances
 
@@ -52,7 +51,7 @@ def plan_ir_change(
 
 def _valid_version(model: ModelProto, imports: Mapping[str, int], options: Options) -> int:
     """Return a model's IR version; unless it is kept, one below 1 becomes the version that it needs."""
-    if model.ir_version >= ir_versions().oldest or options.target.requested_ir_version == KEEP:
+    if model.ir_version > 0 or options.target.requested_ir_version == KEEP:
         return model.ir_version
     from opshift.converter.ir_version.lower import required_ir_version  # imported here, see `plan_ir_change`
 

@@ -303,8 +303,10 @@ def destination_below(folder: Path, *parts: str) -> Path:
 
 
 @contextmanager
-def raising_cannot_write(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn OSError and ValueError into CannotWrite.
+def raising_cannot_write(
+    path: str | os.PathLike[str], remedy: str = "check the path, its permissions and the free space"
+) -> Iterator[None]:
+    """Turn OSError and ValueError into CannotWrite, with `remedy` for an OSError.
 
     Raises:
         CannotWrite: the operating system reported an error, or the path is invalid.
@@ -313,7 +315,6 @@ def raising_cannot_write(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", None) or error
-        remedy = "check the path, its permissions and the free space"
         if isinstance(error, ValueError):
             remedy = "correct the path, or pass an open file"
         raise CannotWrite(f"cannot be written: {reason}", place=str(path), remedy=remedy) from error

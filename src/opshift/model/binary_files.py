@@ -112,7 +112,7 @@ def path_to_write(out: str | os.PathLike[str] | WritableFile) -> Iterator[str | 
         yield path
         # buffered, because an unbuffered file may write only a part of the bytes
         buffer = io.BufferedWriter(out) if isinstance(out, io.RawIOBase) else None
-        with raising_cannot_write(file_name(out)), path.open("rb") as written:
+        with raising_cannot_write(file_name(out), remedy=""), path.open("rb") as written:
             shutil.copyfileobj(written, buffer or out, READ_SIZE)
             getattr(buffer or out, "flush", bool)()
         if buffer:
