@@ -146,7 +146,7 @@ def refutations(
 def _changed_defaults(
     old: OperatorVersion, new: OperatorVersion, verbs: tuple[AnyVerb, ...]
 ) -> Iterator[Refutation]:
-    """Yield attributes whose default `verbs` change for nodes that omit the attribute."""
+    """Yield a refutation for each handled attribute whose old default changes for nodes that omit it."""
     handled = {subject for verb in verbs for subject in _handled_names(verb)}
     for name, attribute in old.attributes.items():
         # Versions can have a misspelled default that they do not allow, such as `foward` in GRU 1.
@@ -420,4 +420,4 @@ def _node_problems(
         if isinstance(value, tuple) and len({isinstance(each, str) for each in value}) > 1:
             yield f"{node.op_type} has numbers and strings in the list {name!r}"
         if isinstance(value, FromAttribute) and value.attribute not in version.attributes:
-            yield f"{node.op_type} refers to {value.attribute!r}, which is not an attribute of the operator"
+            yield f"{node.op_type} refers to the attribute {value.attribute!r}, which {version.id} lacks"

@@ -80,7 +80,7 @@ def _left_factors(element_type: str) -> list[int]:
 
 
 def _right_divisors(width: int) -> list[list[int]]:
-    """Return lists of one divisor for each count: two lists for 64 bits, because 2 ** 64 overflows."""
+    """Return the divisors by shift count; for 64 bits, two lists to divide by in turn: 2 ** 64 overflows."""
     first = [1 << min(count, 32) for count in range(width + 1)]
     second = [1 << max(count - 32, 0) for count in range(width + 1)]
     return [first, second] if width > 32 else [first]

@@ -87,7 +87,7 @@ class TypeChange:
                 continue
             wanted = self.result_type(found, is_main)
             if not is_main:
-                value.name = self._name_of(value.name, found, state, wanted)
+                value.name = self._in_type(value.name, found, state, wanted)
             _set_type(value.type, found.old, wanted)
         for value in graph.value_info:
             own = types.values.get(value.name)
@@ -150,11 +150,11 @@ class TypeChange:
             name = node.input[place]
             value = state.types.find(name)
             assert value is not None, "only values with changeable types are listed"
-            names[name] = node.input[place] = self._name_of(name, value, state, wanted or _stored_type(value))
+            names[name] = node.input[place] = self._in_type(name, value, state, wanted or _stored_type(value))
         return names
 
-    def _name_of(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
-        """Return the name of a value in the wanted type; add a node unless the value exists in this type."""
+    def _in_type(self, name: str, value: TypedValue, state: _Graph, wanted: str) -> str:
+        """Return the name of a value in the wanted type; add a Cast or constant unless it exists already."""
         found = state.find(name, wanted)
         if found is not None:
             return found

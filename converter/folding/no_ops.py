@@ -119,7 +119,7 @@ def _is_filled_with(number: int, tensor: Tensor, op_type: str) -> bool:
         return False
     if number or tensor.element_type in INTEGER_RANGES:
         return True
-    # Neutral are -0.0 for Add and 0.0 for Sub: -0.0 + 0.0 and -0.0 - -0.0 are 0.0.
+    # Only -0.0 is neutral for Add, and only 0.0 for Sub: -0.0 + 0.0 and -0.0 - -0.0 give 0.0, not -0.0.
     sign = -1 if op_type == "Add" else 1
     return all(isinstance(each, float) and math.copysign(1, each) == sign for each in tensor.values)
 

@@ -226,7 +226,7 @@ class Matcher:
         return self._matches_constant(ref, value, state.attributes)
 
     def _matches_axes(self, ref: Constant, value: Any, record: NodeRecord, state: _State) -> bool:
-        """Return whether axes are equal; a known rank allows any order, and axes that count from the end."""
+        """Return whether axes match; if the rank is known, ignore their order and resolve negative axes."""
         actual = self._view.constant(value.name) if isinstance(value, ValueName) else value
         if actual is None or ref.elements is None:
             return False

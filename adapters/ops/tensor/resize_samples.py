@@ -408,7 +408,7 @@ def _half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
 
 
 def _pytorch_half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
-    return _is_single(axis).select(ZERO, _half_pixel(axis, index))
+    return _has_one_pixel(axis).select(ZERO, _half_pixel(axis, index))
 
 
 def _half_pixel_symmetric(axis: ResizeAxis, index: Vector) -> Vector:
@@ -430,7 +430,7 @@ def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
     offset = index * (axis.end - axis.start) * last / _intervals(axis)
     center = 0.5 * (axis.start + axis.end) * last
     coordinate = axis.start * last + offset
-    return _is_single(axis).select(center, coordinate)
+    return _has_one_pixel(axis).select(center, coordinate)
 
 
 def _intervals(axis: ResizeAxis) -> Vector:
@@ -438,7 +438,7 @@ def _intervals(axis: ResizeAxis) -> Vector:
     return (axis.length - 1).at_least_one()
 
 
-def _is_single(axis: ResizeAxis) -> Vector:
+def _has_one_pixel(axis: ResizeAxis) -> Vector:
     return axis.length.less_than(1.5)
 
 

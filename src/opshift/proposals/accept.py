@@ -200,7 +200,7 @@ def _file_contents(
             continue
         if folder is None and tree.resolve() == OPSETS.resolve():
             remedy = "name a folder of adapters/ops with --adapters, and registry/shapes with --shapes"
-            raise UsageError(f"opshift's own {name.removesuffix('.py')} are not in its tree", remedy=remedy)
+            raise UsageError(f"no folder is given for {name}: {tree} has only definitions", remedy=remedy)
         module = module_name(operator.domain, operator.name, draft.opset).replace(".py", f"{suffix}.py")
         file = destination_below(folder or adapters or tree / "adapters", module)
         _require_own(file, draft)

@@ -225,7 +225,7 @@ class PatternSearch:
         return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
 
     def _is_vector(self, value: str) -> bool:
-        """Return whether a value is a constant with several elements."""
+        """Return whether a value is a constant that is not known to have one element."""
         sizes = self._scope.shape(value) or ()
         return any(each != 1 for each in sizes) and self._constants.contain(self._scope, value)
 

@@ -192,10 +192,11 @@ class Determined(NamedTuple):
 
 
 def assume_constants(model: ModelProto, registry: Registry) -> tuple[str, ...]:
-    """Replace inputs of nodes that are not constant by constants, and return a sentence for each.
+    """Replace computed inputs of nodes by constants, and return one sentence for each replaced input.
 
-    An input is replaced if the declared shapes admit only one result of its node. Graph inputs remain. Models
-    below IR version 4 and nodes in functions stay unchanged; in functions, shapes may differ between calls.
+    The declared shapes must allow only one result of the node that reads the input. Graph inputs remain.
+    Models below IR version 4 and nodes in functions stay unchanged; in functions, shapes may differ between
+    calls.
     """
     sentences: list[str] = []
     if model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:

@@ -71,9 +71,10 @@ class _Group(NamedTuple):
 def rank_targets(
     nodes: ModelNodes, runtime: Runtime, registry: Registry, allow: Collection[Allow]
 ) -> list[TargetOpsets]:
-    """Return all combinations of supported opsets, the cheapest first; at equal cost, the nearest first.
+    """Return combinations of supported opsets, the cheapest first; at equal cost, the nearest first.
 
-    If a node does not run at any opset, only the first combination is returned, to explain the failure.
+    An unused domain keeps its nearest supported opset. If no conversion helps some node, see `_is_lost`, only
+    the first combination is returned, to explain the failure.
     """
     costs = {
         domain: _opset_costs(domain, nodes, runtime, registry, allow)
