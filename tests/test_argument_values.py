@@ -30,7 +30,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "adapter without a name": (lambda: ANY.adapter("", 1, 2), "expected names of operators"),
     "adapter with no names": (lambda: ANY.adapter((), 1, 2), "expected names of operators"),
     "adapter of a number": (lambda: ANY.adapter(3, 1, 2), "expected names of operators"),
-    "adapter with a domain that is no text": (
+    "adapter with a domain that is not text": (
         lambda: ANY.adapter("Foo", 1, 2, domain=None),
         "expected names of operators",
     ),

@@ -76,7 +76,7 @@ def _is_reshape(record: NodeRecord, scope: Scope) -> bool:
 
 
 def _other_operand(node: Node, scope: Scope) -> str | None:
-    """Return the operand that equals the result, such as `X` in `Mul(X, 1)`; `None` if none is known."""
+    """Return the operand that equals the result, such as `X` in `Mul(X, 1)`; `None` if it is unknown."""
     number, is_commutative = NEUTRAL_OPERANDS[node.op_type]
     first, second = node.inputs
     for value, neutral in ((first, second), (second, first))[: 1 + is_commutative]:

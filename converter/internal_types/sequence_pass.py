@@ -266,7 +266,7 @@ class SequencePass:
         return self._stacks_of_tensors[tensors]
 
     def have_equal_shapes(self, tensors: Tensors) -> bool:
-        """Return whether all shapes are known and equal; many nodes may ask this about one sequence."""
+        """Return whether all shapes are known and equal; cached, because many nodes may read a sequence."""
         if tensors not in self._equal_shapes:
             shapes = {self.scope.shape(tensor) for tensor in tensors}
             is_known = all(shape is not None and None not in shape for shape in shapes)

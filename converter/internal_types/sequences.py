@@ -161,7 +161,7 @@ def _carry_tensors(proto: NodeProto, out: SequencePass, *, may_stack: bool) -> d
 
 
 def _iteration_count(loop: Node, out: SequencePass) -> int | None:
-    """Return the trip count that the first two inputs of a Loop set; `None` if it is not known."""
+    """Return the trip count that the first two inputs of a Loop set; `None` if it is unknown."""
     limit = out.scope.constant(loop.input(0)) if loop.input(0) else None
     condition = out.scope.constant(loop.input(1)) if loop.input(1) else Tensor("bool", (), (True,))
     if limit is None or condition is None or limit.element_type != "int64" or len(limit.values) != 1:

@@ -286,7 +286,7 @@ def test_refuses_to_write_adapters_that_opshift_does_not_load(
 ) -> None:
     monkeypatch.setattr("opshift.proposals.accept.OPSETS", released)
     before = _digests(released)
-    with pytest.raises(UsageError, match="no folder is given for adapters.py") as refused:
+    with pytest.raises(UsageError, match=r"no folder is given for adapters\.py") as refused:
         accept(make("update"), released)
     assert "--adapters" in refused.value.remedy
     assert _digests(released) == before

@@ -111,7 +111,7 @@ INVALID = {
         'out.emit("Scale", [out.emit("Scale", node.inputs, opset=1)], node.outputs, opset=1)',
         "nodes in place of one: it emits nodes that it converts again",
     ),
-    "output of another type": (
+    "output of a different type": (
         'out.emit("Cast", node.inputs[:1], node.outputs, domain="", to=7)',
         "computes the output 'y' with the type int64, expected float",
     ),

@@ -1,4 +1,4 @@
-"""Nodes whose type a runtime lacks, where another type has the same result: results run in onnxruntime."""
+"""Nodes of types without kernels, for which a second type gives the same result in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators whose meaning depends on which of several valid opsets a model declares."""
+"""Operators with a meaning that depends on the choice among several valid opsets."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,8 +14,8 @@ from opshift.registry.registry import Registry
 def choices(model: ModelProto, stamps: Iterable[Stamp], registry: Registry) -> Iterator[str]:
     """Yield a sentence for each stamp whose fitting opset is one of several that may give other results.
 
-    A node that is valid at all of these opsets may have another meaning at some of them if a conversion from
-    the oldest to the newest changes it.
+    The meaning of a node may depend on the choice if a conversion from the oldest to the newest of the opsets
+    changes the node.
     """
     for stamp in stamps:
         if stamp.fits or stamp.place != "model" or not stamp.opsets or stamp.fitting is None:

@@ -129,7 +129,7 @@ SIZE_PATTERNS = (
 )
 """Different sizes first; then equal sizes, for models that require equal sizes without declaring them; then a
 leading size of 1, for models of batch size 1; then larger sizes, for models with operators that reduce sizes,
-such as pooling. Other sizes of 1 come late, because they hide differences: Softmax of one element is 1."""
+such as pooling. Other sizes of 1 are last, because they hide differences: Softmax of one element is 1."""
 
 CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 """Ranks to try for inputs without a declared rank."""
@@ -263,7 +263,7 @@ def generate_inputs(
             raise CannotVerify(reason, remedy=_remedy_for_missing(each))
     # integers and strings of digits may be indices or sizes, which models accept only in small ranges
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
-    layouts = _shapes_within_limits(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
+    layouts = _limited_shapes(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
     for integer_range, layout in product(ranges, layouts):
         attempt = []
         for sample in range(samples if missing else 1):
@@ -290,7 +290,7 @@ def _remedy_for_missing(missing: ModelInput) -> str:
     return f"provide a value: {example} ({in_python})"
 
 
-def _shapes_within_limits(
+def _limited_shapes(
     missing: Sequence[ModelInput], layouts: Iterable[InputShapes], samples: int
 ) -> list[InputShapes]:
     """Return the shapes within the limits of generated inputs; raise CannotVerify if there are none."""

@@ -36,7 +36,7 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
 
     Raises:
         DuplicateReference: another function is registered for a version.
-        UsageError: a name is not text, or there is no version, or one that is not a positive integer.
+        UsageError: a name is not text, a version is not a positive integer, or no version is passed.
     """
     names: tuple[object, ...] = (op_type, domain)
     is_text = all(isinstance(each, str) and each for each in names)
