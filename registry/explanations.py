@@ -52,7 +52,12 @@ OPSET: Final = re.compile(
 UNSUPPORTED: Final = re.compile(r"\b(?:not|un)[ -]?support|\binvalid\b|\btoo (?:old|new|low|high)\b", re.I)
 """Words in a message that refuse the opset in the same part of the sentence."""
 
-FREQUENT_OPSETS: Final = 17, 13
+PART_END: Final = re.compile(r"[,;.]\s|:\s(?=[^,;.]*\bopset)", re.I)
+"""End of a part of a message; a colon ends a part only if another opset follows."""
+
+TOO_NEW: Final = re.compile(r"\btoo (?:new|high)\b", re.I)
+
+FREQUENT_OPSETS: Final = 17, 13, 11
 """Opsets that many programs support, to propose in place of an unsupported one."""
 
 IR_VERSION: Final = re.compile(r"\bIR[ _]version\W{0,4}(\d{1,3})\b", re.I)
@@ -153,11 +158,13 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
             name = word if known[0] == DEFAULT_DOMAIN else f"{known[0]}.{word}"
             found.append(Solution(run=f"opshift show {name}", note=f"the versions and types of {word}"))
     opsets = range(1, registry.newest_opset() + 1)
-    parts = [each for each in re.split(r"[,;.:]\s", start) if UNSUPPORTED.search(each)]
+    parts = [each for each in PART_END.split(start) if UNSUPPORTED.search(each)]
     refused = [each for part in parts for each in _known_numbers_in(OPSET, part, opsets)]
     accepted = [each for each in _known_numbers_in(OPSET, start, opsets) if each not in refused]
-    if refused and not accepted:
-        other = next(each for each in FREQUENT_OPSETS if each not in refused)
+    highest = min(refused, default=0) - 1 if TOO_NEW.search(start) else registry.newest_opset()
+    others = [each for each in FREQUENT_OPSETS if each not in refused and each <= highest]
+    if refused and not accepted and others:
+        other = others[0]
         note = (
             f"for an opset that the program supports, such as {other}: `opshift targets` lists those of many"
         )

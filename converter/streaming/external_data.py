@@ -30,6 +30,9 @@ ExternalHandling = Literal["copy", "link", "keep"]
 
 HANDLINGS: tuple[ExternalHandling, ...] = get_args(ExternalHandling)
 
+DEVICES = Path("/dev")
+"""Folder of devices and pipes, such as `/dev/stdin`, which do not show the folder of a model."""
+
 LOCATION_KEY = re.compile(rb"location")
 """Key in the `external_data` of every external tensor; tensors without this key are not parsed."""
 
@@ -82,7 +85,7 @@ def external_locations(location: str | Path) -> list[str]:
 def open_with_data_files(path: FileLike) -> Iterator[ModelProto]:
     """Yield the model as `open_without_weights` does, if its external data files are complete.
 
-    The files of a model that is not a local file are not checked.
+    The files of a model that is not a local file, or that is read from a device or pipe, are not checked.
 
     Raises:
         InvalidModel: an external data file is missing, truncated or outside the model's folder.
@@ -90,7 +93,7 @@ def open_with_data_files(path: FileLike) -> Iterator[ModelProto]:
     with open_source(path) as source, Weights(source) as weights:
         message = weights.message()
         model = read_bytes(message, source.place)
-        if source.path is not None:
+        if source.path is not None and source.path.is_file() and DEVICES not in source.path.parents:
             require_files(external_files(message, source.place), source.path.parent)
         yield model
 

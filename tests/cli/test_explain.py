@@ -63,6 +63,14 @@ def test_exits_with_1_if_nothing_matches(run: Run) -> None:
         ("bad opset version: 99", []),
         ("Opset 11 is not supported", ["opshift convert model.onnx fixed.onnx --target 17"]),
         ("unsupported opset version 17", ["opshift convert model.onnx fixed.onnx --target 13"]),
+        ("Unsupported opset: 17", ["opshift convert model.onnx fixed.onnx --target 13"]),
+        ("opset 17: not supported by this", ["opshift convert model.onnx fixed.onnx --target 13"]),
+        ("opset 15 is too new for this", ["opshift convert model.onnx fixed.onnx --target 13"]),
+        ("opset 9 is too new for this", []),
+        (
+            "opset 17 is not supported, opset 13 is not supported",
+            ["opshift convert model.onnx fixed.onnx --target 11"],
+        ),
         ("opset 28 too new: use opset 20", ["opshift convert model.onnx fixed.onnx --target 20"]),
         (
             "Opset 11 is not supported, please use opset 13",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 
@@ -25,6 +26,7 @@ VERSIONS = {
 def test_packs_and_unpacks_versions(text: str, packed: int) -> None:
     assert pack_version(text) == packed
     assert unpack_version(packed) == text
+    assert unpack_version(np.int64(packed)) == text  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "packed"), VERSIONS.values(), ids=VERSIONS)

@@ -25,12 +25,13 @@ def path_argument(argument: str, value: object) -> Path:
 
     `Path` would read an empty text as the current folder.
     """
-    if not isinstance(value, str | os.PathLike):
+    text: object = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str):
         raise wrong_type(argument, value, "a path")
-    if value == "" or "\0" in str(value):
-        reason = "the path is empty" if value == "" else "the path has a null character"
+    if not text or "\0" in text:
+        reason = "the path has a null character" if text else "the path is empty"
         raise UsageError(reason, place=f"argument {argument}", remedy="pass the path of a file or folder")
-    return Path(value)
+    return Path(text)
 
 
 def path_arguments(argument: str, values: object) -> tuple[Path, ...]:

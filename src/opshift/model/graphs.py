@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
 from opshift.model.argument_types import wrong_type
@@ -460,9 +460,8 @@ def add_values(graph: GraphProto, known: Mapping[str, InputFacts], taken: Iterab
     for name in dict.fromkeys(taken):
         if name and name not in read and name not in produced:
             graph.input.add(name=name)
-    for name in node.output:
-        if name:
-            graph.output.add(name=name)
+    for name in filter(None, node.output):
+        graph.output.add(name=name)
 
 
 def _add_value(graph: GraphProto, name: str, known: Any) -> None:
@@ -477,24 +476,24 @@ def _add_value(graph: GraphProto, name: str, known: Any) -> None:
     elif known is not None:
         is_pair = isinstance(known, tuple | list) and len(known) == 2
         element, dims = cast("tuple[str, Sequence[Dim] | None]", known if is_pair else (known, None))
-        if not isinstance(dims, list | tuple | None):
-            raise wrong_type(f"inputs[{name!r}]", dims, 'dimensions such as (2, "N", None)')
-        _set_type(value.type, name, element, dims)
+        try:
+            _set_type(value.type, name, element, dims)
+        except (TypeError, ValueError) as error:  # protobuf refuses other values
+            raise wrong_type(f"inputs[{name!r}]", dims, 'dimensions such as (2, "N", None)') from error
 
 
 def _set_type(proto: TypeProto, name: str, text: str, dims: Sequence[Dim] | None) -> None:
     try:
         fill_type(proto, text, None)
     except (KeyError, AttributeError) as error:  # KeyError: an unknown name; AttributeError: not a string
-        reason = f"unknown element type {text!r} of input {name!r}"
         remedy = "pass an element type such as float, or a type such as seq(tensor(float))"
-        raise UsageError(reason, remedy=remedy) from error
+        raise UsageError(f"unknown element type {text!r} of input {name!r}", remedy=remedy) from error
     if dims is None or not proto.HasField("tensor_type"):
         return
     proto.tensor_type.shape.SetInParent()
     for dim in dims:
         added = proto.tensor_type.shape.dim.add()
-        if isinstance(dim, int):
-            added.dim_value = dim
-        elif dim is not None:
+        if isinstance(dim, str):
             added.dim_param = dim
+        elif dim is not None:
+            added.dim_value = index(dim)

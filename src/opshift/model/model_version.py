@@ -80,6 +80,7 @@ def unpack_version(packed: int) -> str:
         UsageError: the argument is not an integer, or has more than 64 bits.
     """
     require_type("packed", packed, Integral, "the value of model_version")
+    packed = int(packed)  # numpy integers have fixed widths
     if not -SIGN_BIT <= packed < UINT64_COUNT:
         raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
     return str(_read_version(packed))

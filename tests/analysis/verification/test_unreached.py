@@ -47,6 +47,13 @@ CASES: dict[str, Any] = {
 }
 
 
+def test_a_constant_condition_needs_no_inputs() -> None:
+    model = model_of("Clip", "Relu", 16000)
+    model.graph.initializer.append(numpy_helper.from_array(np.array(False), "fixed"))
+    model.graph.node[1].input[0] = "fixed"
+    assert verify(model, convert_version(model, 11)).unreached == ()
+
+
 @pytest.mark.parametrize("runtime", ["onnxruntime", "reference"])
 @pytest.mark.parametrize(("arguments", "inputs", "expected"), CASES.values(), ids=CASES)
 def test_names_changed_branches_that_never_run(

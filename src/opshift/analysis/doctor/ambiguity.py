@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 from opshift.analysis.doctor.diagnosis import Stamp
-from opshift.converter.convert import plan_version
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto
@@ -35,6 +34,8 @@ def _changed_operators(
     model: ModelProto, stamp: Stamp, oldest: int, newest: int, registry: Registry
 ) -> Iterator[str]:
     """Yield the operators of the domain that a conversion between two opsets changes or refuses."""
+    from opshift.converter.convert import plan_version  # imported here: most declared opsets fit
+
     copy = ModelProto.FromString(model.SerializeToString())
     kept = [each for each in copy.opset_import if canonical_domain(each.domain) != stamp.domain]
     del copy.opset_import[:]

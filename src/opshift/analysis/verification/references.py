@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -40,10 +41,10 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
     """
     names: tuple[object, ...] = (op_type, domain)
     is_text = all(isinstance(each, str) and each for each in names)
-    if not is_text or not versions or not all(type(each) is int and each > 0 for each in versions):
+    if not is_text or not versions or not all(map(_is_version, versions)):
         reason = f"expected a name, versions and a domain, got {op_type!r}, {versions!r} and {domain!r}"
         raise UsageError(reason, remedy='register it as in @reference("Scale", 1, 2, domain="com.acme")')
-    operators = [OperatorId(canonical_domain(domain), op_type, version) for version in versions]
+    operators = [OperatorId(canonical_domain(domain), op_type, int(version)) for version in versions]
 
     def register(function: AnyReference) -> AnyReference:
         for operator in operators:
@@ -56,6 +57,10 @@ def reference(op_type: str, *versions: int, domain: str) -> Callable[[AnyReferen
         return function
 
     return register
+
+
+def _is_version(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) > 0
 
 
 def load_references(source: Path | str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from opshift.analysis.verification.executable_graph import ModelRuntime
 from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.runtimes import CannotRun
+from opshift.inference.root_scopes import graph_scopes
 from opshift.model.graphs import node_place
 from opshift.model.messages import AttributeProto, ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -22,9 +23,11 @@ def unreached_branches(
 ) -> tuple[str, ...]:
     """Return the labels of changed branches that no sample executes, for If nodes of the main graph.
 
-    The result is empty if the runtime cannot return the conditions.
+    An If with a condition that no input changes counts as executed. The result is empty if the runtime cannot
+    return the conditions.
     """
     graph = original.main_graph()
+    scope, _ = next(graph_scopes(original.source.model, original.registry))
     kept = {
         (name, each.name, each.g.SerializeToString())
         for node in converted.graph.node
@@ -36,6 +39,7 @@ def unreached_branches(
         (node, each.name)
         for node in graph.nodes
         if node.op_type == "If" and canonical_domain(node.domain) == DEFAULT_DOMAIN
+        if scope.constant(node.input[0]) is None
         for each in node.attribute
         if each.name in BRANCHES and (node.output[0], each.name, each.g.SerializeToString()) not in kept
     ]
