@@ -99,7 +99,7 @@ def test_converts_body_to_the_target_opset(registry: Registry) -> None:
     [
         ("inputs: [factor, X]", "inputs: [factor, Z]", "reads 'Z'"),
         ("outputs: [Y]}\n", "outputs: [Z]}\n", "no node produces the output 'Y'"),
-        ("{attribute: scale}", "{attribute: scales}", "refers to 'scales'"),
+        ("{attribute: scale}", "{attribute: scales}", "refers to the attribute 'scales'"),
         ("{ai.onnx: 18}", "{com.acme: 1}", "missing from opset_imports"),
         ("outputs: [like]", "outputs: [factor]", "is already defined"),
         (
