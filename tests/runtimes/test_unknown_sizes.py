@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import onnxruntime
 import pytest
+from support.execution import loads
 from support.runtimes import model_of_nodes, support_of, verdict_of
-
-if TYPE_CHECKING:
-    import onnx
 
 OPENVINO, TRACT = "openvino-2026.4.1", "tract-0.23.9"
 INSTALLED, OLD, OLDEST = "onnxruntime-1.31.1", "onnxruntime-1.23.2", "onnxruntime-1.20.1"
@@ -314,7 +310,7 @@ def test_predicts_nodes_with_unknown_sizes(
     model = model_of_nodes(inputs, nodes, opset)
     assert verdict_of(model, runtime) == verdict
     if runtime == f"onnxruntime-{onnxruntime.__version__}":
-        assert _loads(model) == (verdict != "does not run")
+        assert loads(model) == (verdict != "does not run")
 
 
 @pytest.mark.parametrize(
@@ -414,12 +410,3 @@ def test_warns_that_openvino_loses_constants_of_small_products(
         model_of_nodes(f"float[2, {size}] a, float[{size}, N] b", text, 13), OPENVINO
     ).warnings
     assert any("is lost in products" in each for each in warnings) == is_lost
-
-
-def _loads(model: onnx.ModelProto) -> bool:
-    """Return whether the installed onnxruntime loads a model."""
-    try:
-        onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    except Exception:  # its classes have no common base
-        return False
-    return True

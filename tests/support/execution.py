@@ -115,6 +115,17 @@ def op_types(model: Any) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
 
+def loads(model: onnx.ModelProto) -> bool:
+    """Return whether onnxruntime loads a model."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # the errors of a graph and of a kernel have different classes
+        return False
+    return True
+
+
 def loads_and_runs(model: onnx.ModelProto, feeds: Feeds) -> bool:
     """Return whether onnxruntime accepts and runs a model."""
     options = ort.SessionOptions()
