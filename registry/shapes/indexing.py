@@ -86,7 +86,7 @@ def _sliced_dim(
             return 1
         end = max(end, dim or 0)  # the number of a symbol may exceed `end`
     if dim is None or (step < 0 and end >= UNBOUNDED):
-        return None  # with a negative step, onnxruntime takes the largest end for the start of the axis
+        return None  # with a negative step, onnxruntime reads the largest end as the start of the axis
     if Symbol in (type(start), type(end)):
         # Symbols have no known order: only slices from 0 to the dimension or to a symbol have known sizes.
         if (start, end, step) == (0, dim, 1):
