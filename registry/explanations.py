@@ -55,6 +55,11 @@ UNSUPPORTED: Final = re.compile(r"\b(?:not|un)[ -]?support|\binvalid\b|\btoo (?:
 PART_END: Final = re.compile(r"[,;.]\s|:\s(?=[^,;.]*\bopset)", re.I)
 """End of a part of a message; a colon ends a part only if another opset follows."""
 
+SUPPORTED_RANGE: Final = re.compile(
+    r"(?<!not )\bsupport(?:s|ed)\b[^\d,;.]{0,40}?\b\d{1,3}\s*(?:to|through|and|-|\.\.)\s*(\d{1,3})\b", re.I
+)
+"""Pattern of a range of supported opsets, such as "supported: 9 to 14"."""
+
 TOO_NEW: Final = re.compile(r"\btoo (?:new|high)\b", re.I)
 
 FREQUENT_OPSETS: Final = 17, 13, 11
@@ -161,6 +166,8 @@ def commands_about(text: str, registry: Registry) -> tuple[Solution, ...]:
     parts = [each for each in PART_END.split(start) if UNSUPPORTED.search(each)]
     refused = [each for part in parts for each in _known_numbers_in(OPSET, part, opsets)]
     accepted = [each for each in _known_numbers_in(OPSET, start, opsets) if each not in refused]
+    if refused and not accepted:
+        accepted = _known_numbers_in(SUPPORTED_RANGE, start, {*opsets}.difference(refused))
     highest = min(refused, default=0) - 1 if TOO_NEW.search(start) else registry.newest_opset()
     others = [each for each in FREQUENT_OPSETS if each not in refused and each <= highest]
     if refused and not accepted and others:

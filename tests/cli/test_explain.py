@@ -67,6 +67,9 @@ def test_exits_with_1_if_nothing_matches(run: Run) -> None:
         ("opset 17: not supported by this", ["opshift convert model.onnx fixed.onnx --target 13"]),
         ("opset 15 is too new for this", ["opshift convert model.onnx fixed.onnx --target 13"]),
         ("opset 9 is too new for this", []),
+        ("Unsupported opset 17, supported: 9 to 14", ["opshift convert model.onnx fixed.onnx --target 14"]),
+        ("opset 17 is invalid; it supports 7-12", ["opshift convert model.onnx fixed.onnx --target 12"]),
+        ("opset 8 not supported: 7 and 12 are", ["opshift convert model.onnx fixed.onnx --target 17"]),
         (
             "opset 17 is not supported, opset 13 is not supported",
             ["opshift convert model.onnx fixed.onnx --target 11"],

@@ -13,13 +13,15 @@ from opshift import convert_version, verify
 
 node, value = helper.make_node, helper.make_tensor_value_info
 
+FUNCTIONS = {"Clipped": "Clip", "Negated": "Neg"}
+
 
 def model_of(then_branch: str, else_branch: str, rate: int) -> onnx.ModelProto:
     """Build a model that executes `then_branch` if the input is `rate`, and else `else_branch`."""
     bounds = {"Clip": {"min": 0.0}}  # an input since opset 11
     branches = {
         name: helper.make_graph(
-            [node(op, ["x"], [name], **bounds.get(op, {}))],
+            [node(op, ["x"], [name], domain="local" * (op in FUNCTIONS), **bounds.get(op, {}))],
             name,
             [],
             [value(name, TensorProto.FLOAT, None)],
@@ -33,7 +35,20 @@ def model_of(then_branch: str, else_branch: str, rate: int) -> onnx.ModelProto:
         [value("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(np.int64(rate), "rate")],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 10)], ir_version=5)
+    functions = [
+        helper.make_function(
+            "local",
+            name,
+            ["x"],
+            ["y"],
+            [node(op, ["x"], ["y"], **bounds.get(op, {}))],
+            [helper.make_opsetid("", 10)],
+        )
+        for name, op in FUNCTIONS.items()
+        if name in (then_branch, else_branch)
+    ]
+    imports = [helper.make_opsetid("", 10), helper.make_opsetid("local", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8, functions=functions)
 
 
 THEN, ELSE = ("graph, node 'select', then_branch",), ("graph, node 'select', else_branch",)
@@ -43,6 +58,8 @@ CASES: dict[str, Any] = {
     "rate of the caller": (("Clip", "Relu", 16000), RATE, ()),
     "other branch": (("Relu", "Clip", 16000), RATE, ELSE),
     "unchanged branch": (("Relu", "Clip", 16000), {}, ()),
+    "branch that calls a changed function": (("Clipped", "Relu", 16000), {}, THEN),
+    "branch that calls an unchanged function": (("Negated", "Relu", 16000), {}, ()),
     "no changed branch": (("Relu", "Neg", 16000), {}, ()),
 }
 

@@ -9,10 +9,11 @@ import numpy as np
 from opshift.analysis.verification.executable_graph import ModelRuntime
 from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.runtimes import CannotRun
+from opshift.converter.functions.inlining import called_functions
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.graphs import node_place
-from opshift.model.messages import AttributeProto, ModelProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.messages import AttributeProto, FunctionProto, ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, function_id
 
 BRANCHES = {"then_branch": True, "else_branch": False}
 """Attributes of If, with the condition on which each is executed."""
@@ -23,8 +24,8 @@ def unreached_branches(
 ) -> tuple[str, ...]:
     """Return the labels of changed branches that no sample executes, for If nodes of the main graph.
 
-    An If with a condition that no input changes counts as executed. The result is empty if the runtime cannot
-    return the conditions.
+    A branch that calls a changed function is changed, too. An If with a condition that no input changes
+    counts as executed. The result is empty if the runtime cannot return the conditions.
     """
     graph = original.main_graph()
     scope, _ = next(graph_scopes(original.source.model, original.registry))
@@ -35,13 +36,17 @@ def unreached_branches(
         for each in node.attribute
         if each.type == AttributeProto.GRAPH
     }
+    functions = {function_id(each): each for each in original.source.model.functions}
+    unchanged = _nodes_of_functions(original.source.model) & _nodes_of_functions(converted)
     changed = [
         (node, each.name)
         for node in graph.nodes
         if node.op_type == "If" and canonical_domain(node.domain) == DEFAULT_DOMAIN
         if scope.constant(node.input[0]) is None
         for each in node.attribute
-        if each.name in BRANCHES and (node.output[0], each.name, each.g.SerializeToString()) not in kept
+        if each.name in BRANCHES
+        if (node.output[0], each.name, each.g.SerializeToString()) not in kept
+        or not unchanged.issuperset(map(_nodes_of, called_functions(each.g, functions)))
     ]
     if not changed:
         return ()
@@ -57,3 +62,11 @@ def unreached_branches(
         for node, name in changed
         if (node.input[0], BRANCHES[name]) not in executed
     )
+
+
+def _nodes_of(function: FunctionProto) -> tuple[LocalFunction, tuple[bytes, ...]]:
+    return function_id(function), tuple(each.SerializeToString() for each in function.node)
+
+
+def _nodes_of_functions(model: ModelProto) -> set[tuple[LocalFunction, tuple[bytes, ...]]]:
+    return {_nodes_of(each) for each in model.functions}

@@ -91,6 +91,9 @@ class _CaseContext(ShapeContext):
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         return None
 
+    def has_input(self, position: int) -> bool:
+        return super().has_input(position) and self._case.inputs[position] is not None
+
 
 def inferred_shapes(case: Case, output_count: int) -> list[Shape | None] | ExtensionFailed:
     """Return the inferred shape of each output, or the error if the shape rule fails.
