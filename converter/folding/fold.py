@@ -27,6 +27,7 @@ from opshift.inference.constants import read_constant_node
 from opshift.inference.function_scope import CallScope
 from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
+from opshift.inference.survey import MAX_SUBGRAPHS
 from opshift.model.attributes import TENSOR
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import (
@@ -99,12 +100,17 @@ def _graphs_and_functions(model: ModelProto) -> Iterator[ContainerProto]:
 
 
 def _is_supported(model: ModelProto) -> bool:
-    """Return whether all graphs have distinct names, and no function replaces Constant."""
+    """Return whether all graphs have distinct names, no function replaces Constant, and lists are short.
+
+    No operator has an attribute with more than `MAX_SUBGRAPHS` graphs; folding them takes long.
+    """
     shadowed = any(
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN
         for each in model.functions
     )
-    return not shadowed and all(map(has_distinct_names, _graphs_and_functions(model)))
+    nodes = nested_nodes(*_graphs_and_functions(model))
+    is_limited = all(len(each.graphs) <= MAX_SUBGRAPHS for node in nodes for each in node.attribute)
+    return not shadowed and is_limited and all(map(has_distinct_names, _graphs_and_functions(model)))
 
 
 def has_distinct_names(root: ContainerProto) -> bool:

@@ -17,7 +17,7 @@ from support.checker_cases.nodes import SCAN
 from support.checker_cases.tensors import external
 
 import opshift
-from opshift.checker.check import check, require_legal
+from opshift.checker.check import MAX_ERRORS, check, require_legal
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
@@ -436,3 +436,29 @@ def test_refuses_more_training_graphs_than_models_have(call: Callable[[onnx.Mode
     )
     with pytest.raises(InvalidModel, match="training_info has 200 entries, more than 100"):
         call(model)
+
+
+def test_stops_after_many_errors() -> None:
+    model = parse_text(RELU)
+    for _ in range(MAX_ERRORS + 10):
+        model.graph.node.add()
+    *errors, last = check(model)
+    assert len([each for each in errors if each.level == "error"]) == MAX_ERRORS
+    assert (last.rule, last.level, "20,000 errors or more" in last.reason) == ("model.errors", "info", True)
+
+
+def test_refuses_more_functions_than_models_have() -> None:
+    model = parse_text(RELU)
+    for _ in range(20_001):
+        model.functions.add()
+    assert [each.reason for each in check(model)] == ["functions has 20,001 entries, more than 20,000"]
+
+
+def test_folding_ignores_attributes_with_too_many_graphs() -> None:
+    model = parse_text(RELU)
+    model.graph.node[0].op_type = "If"
+    graphs = model.graph.node[0].attribute.add(name="graphs", type=onnx.AttributeProto.GRAPHS).graphs
+    for _ in range(101):
+        graphs.add(name="g")
+    with pytest.raises(InvalidModel, match="has 101 graphs, more than 100"):
+        opshift.simplify(model)

@@ -25,6 +25,7 @@ CASES = (
     *features.CASES,
 )
 TESTED_SEPARATELY = {
+    "model.errors",
     "model.readable",
     "model.text",
     "external.checksum",
@@ -32,7 +33,7 @@ TESTED_SEPARATELY = {
     "external.links",
     "opset.unreleased",
 }
-"""Rules that only files can break, which `test_check.py` tests, or only proposals, see `test_release.py`."""
+"""Rules that only files, huge models or proposals break: see `test_check.py` and `test_release.py`."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

@@ -43,6 +43,9 @@ NEWEST_FIELD = "configuration"
 
 CachedTarget = TypeVar("CachedTarget", CheckedValue, CheckedTensor)
 
+MAX_ERRORS = 20_000
+"""The check stops after this number of errors: more findings help nobody, and take long to write."""
+
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 """Rules whose violations prevent the search for IR features, which must read the whole model."""
 
@@ -85,6 +88,8 @@ def check(
     try:
         require_limited_lists(proto, "model")
         walk.run(CheckedModel(proto, registry_or_default(registry), data_folder))
+    except TooManyErrors:
+        walk.check(ModelSource("model", error_count=MAX_ERRORS))
     except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:
         # For a string field that is not UTF-8, some protobuf releases raise an error, others return bytes.
         if isinstance(error, UnicodeDecodeError) or not _is_text(proto):
@@ -115,11 +120,16 @@ def require_legal(model: Any, registry: Registry | None = None, when: str = "") 
         raise IllegalModel(errors, when)
 
 
+class TooManyErrors(Exception):
+    """The model has `MAX_ERRORS` errors."""
+
+
 class Walk:
     """Check of one model. Findings of nodes precede those of their graph; findings of the model are last."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
+        self._error_count = 0
 
     def run(self, model: CheckedModel) -> None:
         """Check the graphs, training information and functions of a model, then the model itself."""
@@ -154,7 +164,11 @@ class Walk:
         for rule in rules_for(kind or target.__class__):
             for problem in rule.check(target):
                 self.findings.append(rule.to_finding(target, problem))
-                is_valid = is_valid and rule.level is not Level.ERROR
+                if rule.level is Level.ERROR:
+                    is_valid = False
+                    self._error_count += 1
+                    if self._error_count == MAX_ERRORS:
+                        raise TooManyErrors
         return is_valid
 
     def _check_graph(self, graph: CheckedGraph) -> None:

@@ -23,12 +23,14 @@ from opshift.registry.registry import Registry
 
 
 class ModelSource(NamedTuple):
-    """Model that cannot be read, or has strings that are not UTF-8."""
+    """Model that cannot be checked completely: unreadable, with invalid text, or with too many errors."""
 
     location: str
     error: str = ""
     remedy: str = ""
     is_text: bool = True
+    error_count: int = 0
+    """The number of errors after which the check stopped, or 0 if the check did not stop."""
 
 
 class PassedFacts:

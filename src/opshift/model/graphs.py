@@ -77,16 +77,13 @@ def too_deep_error(path: str) -> InvalidModel:
     return InvalidModel(reason, place=path, remedy="move nodes of inner graphs to the enclosing graphs")
 
 
-MAX_TRAINING_GRAPHS = 100
-"""Maximum number of `training_info` entries: an entry of two bytes already means two graphs to convert."""
-
-MAX_OPSET_IMPORTS = 1_000
-"""Maximum number of opset imports."""
+MAX_ENTRIES = {"training_info": 100, "opset_import": 1_000, "functions": 20_000}
+"""Maximum lengths of lists of a model: an entry of two bytes already means graphs or functions to convert."""
 
 
 def require_limited_lists(model: ModelProto, place: str = "") -> None:
-    """Raise InvalidModel for a model with too many entries of `training_info` or `opset_import`."""
-    for field, limit in (("training_info", MAX_TRAINING_GRAPHS), ("opset_import", MAX_OPSET_IMPORTS)):
+    """Raise InvalidModel for a model with too many training graphs, opset imports or functions."""
+    for field, limit in MAX_ENTRIES.items():
         count = len(getattr(model, field))
         if count > limit:
             reason = f"{field} has {count:,} entries, more than {limit:,}"

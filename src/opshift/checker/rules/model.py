@@ -43,6 +43,13 @@ def readable(source: ModelSource) -> Problems:
         yield Problem(source.error, source.remedy)
 
 
+@rule("model.errors", INFO, "the order of the check", "correct these errors, then check the model again")
+def few_errors(source: ModelSource) -> Problems:
+    """A model should have few errors: the check stops after 20,000."""
+    if source.error_count:
+        yield f"has {source.error_count:,} errors or more; the check stopped, so others are not reported"
+
+
 @rule("model.text", ERROR, "onnx.proto: string fields", "use valid UTF-8 names; the file may be damaged")
 def valid_text(
     found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue | CheckedTensor,
