@@ -28,6 +28,21 @@ def write_default_attributes(contents: Contents) -> None:
         function.ClearField("attribute_proto")
 
 
+MAX_WRITTEN_DEFAULTS, MAX_WRITTEN_BYTES = 100_000, 16 << 20
+"""Maximum number of defaults that are written into calls, and maximum size beyond that of the model: calls of
+a function with many or large defaults would make a small model huge."""
+
+
+def _has_too_many_defaults(contents: Contents) -> bool:
+    """Return whether writing the defaults into the calls would exceed a maximum."""
+    defaults = attribute_defaults(contents)
+    sizes = {name: sum(each.ByteSize() for each in found.values()) for name, found in defaults.items()}
+    called = [name for (_, call, *_), _ in contents.calls if (name := called_function(call)) in defaults]
+    size = sum(sizes[name] for name in called)
+    is_large = size > MAX_WRITTEN_BYTES and size > MAX_WRITTEN_BYTES + contents.model.ByteSize()
+    return is_large or sum(len(defaults[name]) for name in called) > MAX_WRITTEN_DEFAULTS
+
+
 RECURSION = "it calls itself, directly or through other functions, and cannot be inlined"
 
 
@@ -36,16 +51,21 @@ def inline_all_functions(contents: Contents) -> None:
     inline_functions(contents.model, targets=contents.targets)
 
 
+TOO_MANY_DEFAULTS = "the calls omit too many attributes with defaults, which each call would have to contain"
+DEFAULTS_REMEDY = "remove the defaults that no node of the function reads"
 FUNCTIONS_REMEDY = "inline the functions in the exporter"
 
 
-def with_inlining_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
-    """Yield the uses of IR features; uses of functions get the reason why inlining is impossible, or `""`."""
+def with_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
+    """Yield the uses of IR features; an obstacle is the reason why a use cannot be rewritten, or `""`."""
     obstacles = _inlining_obstacles(contents) if contents.functions else {}
     functions = {path: function_id(function) for path, function in contents.functions}
+    has_too_many_defaults = _has_too_many_defaults(contents)
     for use in uses:
         if use.feature == "functions":
             yield use._replace(obstacle=obstacles.get(functions[use.place], ""), remedy=FUNCTIONS_REMEDY)
+        elif use.feature == "attribute_defaults" and has_too_many_defaults:
+            yield use._replace(obstacle=TOO_MANY_DEFAULTS, remedy=DEFAULTS_REMEDY)
         else:
             yield use
 

@@ -72,7 +72,7 @@ def plan_lowering(
     # Search only if needed: finding removed initializers takes longer than the rest of the plan.
     if find_removed and contents.has_newer_values:
         contents.leave_out(find_removed())
-    uses = list(functions.with_inlining_obstacles(find_uses(contents), contents))
+    uses = list(functions.with_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
     after = least if is_strict else _lowest_possible(least, blocked)
     blocked = _remaining_uses(blocked, after)

@@ -65,7 +65,12 @@ def normalize_axis(axis: int | None, rank: int | None) -> int | None:
 
 
 def normalize_axes(axes: Sequence[int | None] | None, rank: int | None) -> tuple[int, ...] | None:
-    """Return the axes as non-negative indices, or `None` if one is unknown or out of range."""
+    """Return the axes as non-negative indices, or `None` if one is unknown or out of range.
+
+    The result is `None`, too, for more axes than dimensions: some axes are repeated.
+    """
+    if axes is not None and rank is not None and len(axes) > rank:
+        return None
     indices = [normalize_axis(axis, rank) for axis in axes or ()]
     known = tuple(axis for axis in indices if axis is not None)
     return known if axes is not None and len(known) == len(indices) else None

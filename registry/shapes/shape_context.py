@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from opshift.model.types import Shape
@@ -86,8 +87,7 @@ class ShapeContext(ABC):
         value = self.attribute(name)
         if not isinstance(value, tuple | list | range):
             return None
-        integers = tuple(item for item in value if isinstance(item, int))
-        return integers if len(integers) == len(value) else None
+        return tuple(value) if all(map(isinstance, value, repeat(int))) else None
 
     def string(self, name: str) -> str:
         """Return a string attribute, or an empty string if it is absent or of a different type."""

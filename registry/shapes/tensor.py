@@ -2,7 +2,7 @@
 
 from functools import reduce
 
-from opshift.model.types import Shape, Symbol
+from opshift.model.types import MAX_RANK, Shape, Symbol
 from opshift.registry.shapes.dims import (
     broadcast,
     exact_quotient,
@@ -26,7 +26,8 @@ def transpose(node: ShapeContext) -> Shapes:
     data, order = node.shape(0), node.integers("perm")
     if order is None:
         return [None if data is None else data[::-1]]
-    axes = normalize_axes(order, len(order))
+    rank = min(len(order), MAX_RANK) if data is None else len(data)
+    axes = normalize_axes(order, rank)
     if axes is None or len(set(axes)) != len(axes) or (data is not None and len(data) != len(axes)):
         return [None]
     return [unknown(len(axes)) if data is None else tuple(data[position] for position in axes)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from opshift.inference.facts import InferenceScope
@@ -84,6 +83,10 @@ class _FunctionTable(Protocol):
 
     def input_positions(self, index: int) -> Mapping[str, int]: ...
 
+    def defaults(self, index: int) -> Mapping[str, AttributeProto]: ...
+
+    def renamed_defaults(self, index: int) -> dict[tuple[str, str], AttributeProto]: ...
+
 
 class CallFacts:
     """Calls of the function at `index` in `ModelProto.functions`, and the facts on which the calls agree.
@@ -104,15 +107,11 @@ class CallFacts:
         self._functions = functions
         self._positions = functions.input_positions(index)
         self._attributes: dict[str, AttributeProto | None] = {}
+        self._defaults = functions.defaults(index)
+        self._renamed: dict[tuple[str, str], AttributeProto] = {}
+        """Copies of attributes of the calls, by the old and the new name, for all nodes."""
         # Computed at once, for callers first: an argument may be an optional input of the calling function.
         self._presence = self._provided_inputs()
-
-    @cached_property
-    def _defaults(self) -> dict[str, AttributeProto]:
-        """Attributes of the function that have a default."""
-        return {
-            each.name: each for each in getattr(self._functions.protos[self.index], "attribute_proto", ())
-        }
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of an input if all calls that provide the input agree, else `None`."""
@@ -153,9 +152,15 @@ class CallFacts:
     def attribute(self, name: str) -> AttributeProto | None:
         """Return the attribute or default on which all calls agree (`ABSENT` without both), else `None`."""
         if name not in self._attributes:
-            agreed = self._agreed_fact(Fact("attribute", name))
-            self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
+            self._attributes[name] = self._common_attribute(name)
         return self._attributes[name]
+
+    def _common_attribute(self, name: str) -> AttributeProto | None:
+        if len(self.calls) != 1:
+            agreed = self._agreed_fact(Fact("attribute", name))
+            return None if agreed is None else self._attribute_of(self.calls[0], name)
+        with self._functions.nested_calls as is_shallow:  # one call: nothing to serialize and compare
+            return self._attribute_of(self.calls[0], name) if is_shallow else None
 
     def resolve_node(self, node: Node, scope: InferenceScope) -> Node:
         """Return a node with the attributes on which all calls agree, without inputs that all calls omit."""
@@ -290,7 +295,11 @@ class CallFacts:
             if provided is None or provided is value:
                 yield name, value
             elif provided is not ABSENT:
-                yield name, _renamed_attribute(provided, name)
+                is_default = provided is self._defaults.get(reference)
+                copies = self._functions.renamed_defaults(self.index) if is_default else self._renamed
+                if (reference, name) not in copies:
+                    copies[reference, name] = _renamed_attribute(provided, name)
+                yield name, copies[reference, name]
 
     def _is_set(self, name: str) -> bool | None:
         """Return whether an attribute has a default or all calls set it; `None` if some do, or if unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, islice
@@ -15,7 +16,7 @@ from opshift.inference.symbols import merge_claim
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, NodeRecord, count_model_nodes, nested_containers, node_label
 from opshift.model.indirect_reads import values_named_in_attributes
-from opshift.model.messages import GraphProto, ModelProto, NodeProto
+from opshift.model.messages import AttributeProto, GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
     LocalFunction,
@@ -55,6 +56,8 @@ class FunctionTable:
         self._registry = registry
         self._index: dict[LocalFunction, int] = {}
         self._input_positions: dict[int, dict[str, int]] = {}
+        self._defaults: dict[int, dict[str, AttributeProto]] = {}
+        self._renamed_defaults: defaultdict[int, dict[tuple[str, str], AttributeProto]] = defaultdict(dict)
         self._scopes_by_facts: dict[Hashable, Scope] = {}
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self.nested_calls = NestedCalls()
@@ -82,6 +85,20 @@ class FunctionTable:
             names = self.protos[index].input
             self._input_positions[index] = {name: position for position, name in enumerate(names)}
         return self._input_positions[index]
+
+    def defaults(self, index: int) -> Mapping[str, AttributeProto]:
+        """Return the attributes with a default of the function at `index`, by name."""
+        if index not in self._defaults:  # shared by all calls: a function may have many defaults
+            attributes = getattr(self.protos[index], "attribute_proto", ())
+            self._defaults[index] = {each.name: each for each in attributes}
+        return self._defaults[index]
+
+    def renamed_defaults(self, index: int) -> dict[tuple[str, str], AttributeProto]:
+        """Return the copies of defaults of the function at `index`, by the old and the new name.
+
+        All calls share the copies: a default may be a long list.
+        """
+        return self._renamed_defaults[index]
 
     def find(self, node: NodeProto | Node) -> int | None:
         """Return the position of the local function that a node calls; `None` if the node is not a call."""

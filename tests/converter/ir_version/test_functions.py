@@ -92,6 +92,17 @@ def test_writes_default_attributes_into_calls() -> None:
     assert not result.functions[0].attribute_proto
 
 
+def test_refuses_to_write_too_many_defaults() -> None:
+    model = MODELS["attribute_defaults"]()
+    defaults = [helper.make_attribute(f"unused_{number}", 1) for number in range(400)]
+    model.functions[0].attribute_proto.extend(defaults)
+    calls = [node("Leak", ["x"], [f"y{number}"], "local") for number in range(300)]
+    model.graph.node.extend(calls)
+    with pytest.raises(ConversionRefused, match="the calls omit too many attributes with defaults"):
+        convert_version(model, ir_version=8)
+    assert len(convert_version(model, 18).functions[0].attribute_proto) == 401
+
+
 def nested_call(**options: object) -> onnx.ModelProto:
     """Build a model with a function that passes its slope to a function with a default."""
     model = MODELS["attribute_defaults"]()
