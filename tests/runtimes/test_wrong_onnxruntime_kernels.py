@@ -217,3 +217,24 @@ def test_warns_about_int64_sums_that_are_rounded() -> None:
     feeds = {"x": np.array([2**60, 1])}
     assert run_in_onnxruntime(model, feeds)[0] == 2**60
     assert any("rounded as double" in each for each in support_of(model, INSTALLED).warnings)
+
+
+WEIGHTS = """
+    w = Constant <value = uint8[1, 1, 8] {{1, 35, 69, 103, 137, 171, 205, 239}}> ()
+    s = Constant <value = float[1] {{0.5}}> () {0}
+    y = com.microsoft.MatMulNBits <K = 16, N = 1, bits = 4, block_size = 16, accuracy_level = {1}>
+        (x, w, s, z)
+"""
+
+
+@pytest.mark.parametrize("level", [1, 4])
+@pytest.mark.parametrize("zero", ["", "z = Constant <value = uint8[1] {3}> ()"], ids=["fed", "constant"])
+def test_predicts_zero_points_that_are_not_read(zero: str, level: int) -> None:
+    model = _model(
+        "float[1, 16] x" if zero else "float[1, 16] x, uint8[1] z", WEIGHTS.format(zero, level), 17
+    )
+    feeds = {"x": np.ones((1, 16), np.float32), "z": np.array([3], np.uint8)}
+    result = _run(model, {each.name: feeds[each.name] for each in model.graph.input})
+    codes = [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14]
+    is_wrong = not np.allclose(result, sum(codes) * 0.5 - 16 * 3 * 0.5, rtol=0.02)
+    assert (verdict_of(model, INSTALLED) == "warns") == is_wrong == (level == 4 and not zero)
