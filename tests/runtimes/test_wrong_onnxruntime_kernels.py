@@ -238,3 +238,20 @@ def test_predicts_zero_points_that_are_not_read(zero: str, level: int) -> None:
     codes = [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14]
     is_wrong = not np.allclose(result, sum(codes) * 0.5 - 16 * 3 * 0.5, rtol=0.02)
     assert (verdict_of(model, INSTALLED) == "warns") == is_wrong == (level == 4 and not zero)
+
+
+TRAINED = """
+    s = Constant <value = float[2] {{1, 2}}> () v = Constant <value = float[2] {{4, 5}}> () {0}
+    n, a, b = BatchNormalization <training_mode = 1> (x, s, s, m, v) c = Add (a, b) y = Neg (c)
+"""
+
+
+def test_says_that_a_training_may_overwrite_constants() -> None:
+    inputs = "float[1, 2, 1] x"
+    model = _model(inputs, TRAINED.format("m = Constant <value = float[2] {1, 2}> ()"), 15)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    first, second = (session.run(None, {"x": np.ones((1, 2, 1), np.float32)})[0] for _ in range(2))
+    assert not np.allclose(first, second)
+    assert "a constant `input_mean` may be overwritten" in str(support_of(model, INSTALLED).warnings)
+    computed = _model(f"{inputs}, float[2] m", TRAINED.format(""), 15)
+    assert "input_mean" not in str(support_of(computed, INSTALLED).warnings)

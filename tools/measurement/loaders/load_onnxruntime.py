@@ -17,6 +17,14 @@ onnxruntime.set_default_logger_severity(4)
 
 
 def load(path: str) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
-    """Load a model."""
+    """Load a model; its runs raise ValueError for outputs without a value, which old optimizers lose."""
     session = onnxruntime.InferenceSession(path, OPTIONS, providers=["CPUExecutionProvider"])
-    return lambda inputs: list(session.run(None, dict(inputs)))
+
+    def run(inputs: Mapping[str, Any]) -> list[Any]:
+        results = list(session.run(None, dict(inputs)))
+        for output, result in zip(session.get_outputs(), results, strict=True):
+            if result is None and "optional" not in output.type:
+                raise ValueError(f"the output {output.name} has no value")
+        return results
+
+    return run
