@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 from typing import SupportsIndex
 
-from opshift.model.argument_types import is_collection
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, is_collection
 from opshift.model.types import MAX_RANK, SMALLEST_SYMBOL, Dim
 
 Dims = tuple[Dim, ...]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
-from opshift.model.argument_types import is_collection, require_type, wrong_type
-from opshift.model.errors import reading_text
+from opshift.model.errors import is_collection, reading_text, require_type, wrong_type
 from opshift.model.graphs import add_values, node_place
 from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports

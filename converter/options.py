@@ -19,8 +19,7 @@ from typing import (
 )
 
 from opshift.converter.arguments import Dims, ShapesLike, members_of, read_shapes
-from opshift.model.argument_types import is_collection
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, is_collection
 from opshift.model.message_text import hint_at_similar
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.shared_data import FrozenRecord

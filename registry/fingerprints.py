@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from opshift.model.argument_types import require_type
+from opshift.model.errors import require_type
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import from_file_content
 from opshift.registry.to_yaml import SHARED_KEYS, PlainData, operator_to_dict, version_to_dict

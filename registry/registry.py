@@ -7,8 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from opshift.model.argument_types import path_argument, path_arguments, require_type
-from opshift.model.errors import Place
+from opshift.model.errors import Place, path_argument, path_arguments, require_type
 from opshift.model.message_text import did_you_mean
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,

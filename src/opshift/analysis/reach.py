@@ -18,9 +18,15 @@ from opshift.converter.plan.planner import plan_model
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.converter.report import Report
 from opshift.inference.shared_facts import SharedFacts
-from opshift.model.argument_types import require_collection, require_type, wrong_type
 from opshift.model.binary_files import is_readable
-from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.errors import (
+    InvalidModel,
+    OpshiftError,
+    UsageError,
+    require_collection,
+    require_type,
+    wrong_type,
+)
 from opshift.model.files import ModelLike, message_of, model_of, reading_onnx_ir
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import canonical_domain, opset_imports

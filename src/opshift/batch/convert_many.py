@@ -38,8 +38,14 @@ from opshift.converter.options import (
     split_target,
 )
 from opshift.converter.streaming.external_data import ExternalHandling, external_locations, require_handling
-from opshift.model.argument_types import path_argument, path_arguments, require_collection, wrong_type
-from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.errors import (
+    OpshiftError,
+    UsageError,
+    path_argument,
+    path_arguments,
+    require_collection,
+    wrong_type,
+)
 from opshift.model.locations import is_url
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.stores.find_models import LIST, FoundModel, find_models

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from itertools import islice
 from typing import Generic, TypeVar
 
-from opshift.batch.errors import WorkersNotStarted
+from opshift.batch.worker_processes import WorkersNotStarted
 from opshift.model.errors import OpshiftError
 
 Task = TypeVar("Task")

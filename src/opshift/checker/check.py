@@ -23,10 +23,9 @@ from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.checker.shape_requirements import REQUIREMENTS
 from opshift.inference.call_facts import CallSite
-from opshift.model.argument_types import path_argument
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.binary_files import is_readable
-from opshift.model.errors import InvalidModel
+from opshift.model.errors import InvalidModel, path_argument
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes, reading_onnx_ir
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, require_limited_lists
 from opshift.model.locations import folder_of

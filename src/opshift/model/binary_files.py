@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeGuard
 
-from opshift.model.argument_types import wrong_type
 from opshift.model.atomic_files import raising_cannot_write
-from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.errors import InvalidModel, UsageError, wrong_type
 
 
 class ReadableFile(Protocol):

@@ -8,10 +8,9 @@ from itertools import chain
 from operator import attrgetter, index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
-from opshift.model.argument_types import wrong_type
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import CannotConvert, InvalidModel, UsageError
+from opshift.model.errors import CannotConvert, InvalidModel, UsageError, wrong_type
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.types import Dim, InputFacts, element_type_of, fill_type
 

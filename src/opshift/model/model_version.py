@@ -9,8 +9,7 @@ from enum import IntEnum
 from numbers import Integral
 from typing import NamedTuple
 
-from opshift.model.argument_types import require_type
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, require_type
 
 MAX_PART = 0xFFFF
 """Maximum of MAJOR and MINOR."""

@@ -23,12 +23,11 @@ from opshift.registry.runtimes.restrictions import Condition
 from opshift.registry.runtimes.runtime import Kernel, Runtime, Support
 from opshift.runtimes.conditions import OF_DISTANT_NODES, SEARCHES, depends_on_node
 from opshift.runtimes.constant_values import has_typed_field, is_misread
-from opshift.runtimes.kernel_lookup import KernelLookup
+from opshift.runtimes.kernel_lookup import KernelLookup, introduced_later, type_problem
 from opshift.runtimes.model_nodes import ModelNode, ModelNodes, ordered
 from opshift.runtimes.model_notes import model_notes
 from opshift.runtimes.node_group import SCHEMA_QUESTION, NodeGroup
 from opshift.runtimes.schema_problems import NO_DIFFERENCE, schema_problem
-from opshift.runtimes.undefined_operators import introduced_later, type_problem
 
 IN_BODY: Final = "; in its function body, "
 """Text between the reason for a node and the reason for a node in its function body."""

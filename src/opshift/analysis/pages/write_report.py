@@ -14,9 +14,8 @@ from opshift.analysis.pages.diff_page import diff_page
 from opshift.analysis.pages.document import Document
 from opshift.converter.plan.changes import Plan
 from opshift.converter.report import Report
-from opshift.model.argument_types import path_argument, require_type, wrong_type
 from opshift.model.atomic_files import write_files
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, path_argument, require_type, wrong_type
 from opshift.model.locations import json_without_secrets
 from opshift.model.plain_data import json_values
 

@@ -18,8 +18,7 @@ from numpy.lib.npyio import NpzFile
 
 from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
-from opshift.model.argument_types import path_argument
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, path_argument
 from opshift.model.messages import DecodeError, GraphProto, TensorProto, ValueInfoProto
 from opshift.model.tensors import read_tensor
 from opshift.model.types import (

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from opshift.model.argument_types import path_argument
-from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.model.errors import OpshiftError, Place, UsageError, path_argument
 from opshift.model.extensions import FAILURES, error_line, file_lock, module_name, run_file
 from opshift.model.operator_ids import OperatorId, canonical_domain
 

@@ -11,8 +11,7 @@ from typing import get_args
 
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
-from opshift.model.argument_types import path_argument, path_arguments
-from opshift.model.errors import UsageError
+from opshift.model.errors import UsageError, path_argument, path_arguments
 from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import node_label
 from opshift.model.locations import folder_of
