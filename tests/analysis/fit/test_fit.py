@@ -20,6 +20,7 @@ from support.runtimes import fictional_runtime
 
 import opshift
 from opshift import DoesNotFit, fit
+from opshift.analysis.fit import cheapest
 from opshift.analysis.fit.attempt import Attempt
 from opshift.analysis.fit.targets import rank_targets
 from opshift.model.graphs import nested_nodes
@@ -286,6 +287,19 @@ def test_added_nodes_count_as_one() -> None:
     found = [(each.operator, each.places) for each in caught.value.missing]
     place = "graph, node GroupNormalization -> y (a node that replaces it)"
     assert (caught.value.opset, found) == (16, [("ai.onnx.Reshape:14", (place,))])
+
+
+@pytest.mark.parametrize(("limit", "tried"), [(100, 2), (3, 1)])
+def test_compares_no_opsets_after_many_added_nodes(
+    limit: int, tried: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cheapest, "MAX_ADDED", limit)
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> '
+        "g (float[N, 4, H, W] x, float[4] s, float[4] b) => (float[N, 4, H, W] y) "
+        "{ y = GroupNormalization <num_groups = 2> (x, s, b) }"
+    )
+    assert fit(model, "onnxruntime-1.16.3").report.tried == tried
 
 
 def test_nodes_may_fall_back_to_the_cpu_only_if_that_is_allowed() -> None:

@@ -38,9 +38,8 @@ MAX_AVOIDING = 5
 MAX_FAILED = 5
 """Number of failed opsets after which only opsets that may still fit are tried."""
 
-MAX_ADDED_IN_FAILED = 16_384
-"""Number of nodes that failed attempts may add together; then no further opset is tried."""
-
+MAX_ADDED = 16_384
+"""Number of nodes that failed attempts, or fitting ones, may add together; then no further opset is tried."""
 
 MAX_COMPLETED = 2
 """Maximum number of failed opsets for which all missing nodes are listed, not only refused nodes."""
@@ -250,7 +249,7 @@ def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Atte
         if is_impossible and (fitting or not _is_worth_trying(target.cost, ranked[0].cost, len(failed))):
             break
         if len(failed) >= MAX_FAILED:
-            if sum(each.added_nodes for each in failed) > MAX_ADDED_IN_FAILED:
+            if _added_nodes(failed) > MAX_ADDED:
                 break
             if trials.failures.prevent(target):
                 continue
@@ -260,9 +259,13 @@ def _compare(trials: _Trials, ranked: Sequence[TargetOpsets]) -> tuple[list[Atte
             trials.failures.add(attempt)
         else:
             fitting.append(attempt)
-        if len(fitting) == MAX_COMPARED:
+        if len(fitting) == MAX_COMPARED or _added_nodes(fitting) > MAX_ADDED:
             break
     return fitting, failed
+
+
+def _added_nodes(attempts: Iterable[Attempt]) -> int:
+    return sum(each.added_nodes for each in attempts)
 
 
 def _with_other_versions(
