@@ -230,7 +230,7 @@ def test_processes_that_do_not_start_end_the_run(model: Path, script: Callable[[
     arguments = [sys.executable, *script()]
     done = subprocess.run(arguments, input=UNGUARDED, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1].startswith("opshift.batch.worker_processes.WorkersNotStarted: ")
+    assert done.stderr.splitlines()[-1].startswith("opshift.batch.errors.WorkersNotStarted: ")
     assert 'below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from itertools import islice
 from typing import Generic, TypeVar
 
-from opshift.batch.worker_processes import WorkerProcesses, WorkersNotStarted
+from opshift.batch.errors import WorkersNotStarted
 from opshift.model.errors import OpshiftError
 
 Task = TypeVar("Task")
@@ -67,6 +67,9 @@ def run_chunks(
     if executor is not None:
         yield from _run(executor, function, _Chunks(tasks), jobs or CHUNKS_IN_FLIGHT, on_error)
     elif jobs is not None and jobs > 1:
+        # imported here: slow to import, and not needed for a single process
+        from opshift.batch.worker_processes import WorkerProcesses
+
         with WorkerProcesses(jobs) as processes:
             yield from _run(processes, function, _Chunks(tasks), jobs, on_error)
     else:

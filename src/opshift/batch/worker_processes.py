@@ -12,7 +12,7 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import ParamSpec, TypeVar
 
-from opshift.model.errors import UsageError
+from opshift.batch.errors import WorkersNotStarted
 from opshift.model.process_state import exit_on_signals, signals_deferred
 
 Parameters = ParamSpec("Parameters")
@@ -20,10 +20,6 @@ Result = TypeVar("Result")
 
 SECONDS_TO_END = 10.0
 """Seconds that a worker gets to end and to remove its temporary files before it is killed."""
-
-
-class WorkersNotStarted(UsageError):
-    """No worker process started; further processes would fail, too."""
 
 
 class WorkerLost(Exception):
