@@ -140,7 +140,9 @@ def _is_unstable(case: Case, expected: list[Array]) -> bool:
     def neighbors(array: Array) -> Array:
         if array.dtype != np.float16 or not np.isfinite(array).all():
             return array
-        return np.nextafter(array, random.choice(np.array([-np.inf, np.inf], np.float16), array.shape))
+        ends: Array = random.choice(np.array([-np.inf, np.inf], np.float16), array.shape)
+        rounded: Array = np.nextafter(array, ends)
+        return rounded
 
     for _ in range(NEIGHBORS):
         model = onnx.ModelProto()
