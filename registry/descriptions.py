@@ -36,7 +36,7 @@ def set_texts(version: OperatorVersion, texts: Iterable[str]) -> None:
 
 
 def set_texts_on_demand(operator: Operator, load: Callable[[], Iterable[Iterable[str]]]) -> None:
-    """Load the texts of all versions when the first text is read; call this before `DETAILS` are decoded."""
+    """Load all texts when the first one is read; call this before `record.DETAILS` are decoded."""
 
     def load_all() -> None:
         for version, texts in zip(operator.versions, load(), strict=True):

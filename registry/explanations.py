@@ -30,7 +30,7 @@ MAX_PLACEHOLDER = 300
 """Maximum number of characters that a placeholder in a message matches."""
 
 MIN_PART = 8
-"""Minimum length of a text that `ToolError.matches` looks for in messages."""
+"""Minimum length of a text that matches a `ToolError` as a part of one of its messages."""
 
 PLACEHOLDER: Final = re.compile(r"\{\w+\}")
 
@@ -119,7 +119,7 @@ class ToolError(Record):
         return tuple(PLACEHOLDER.sub("...", each) for each in self.messages)
 
     def matches(self, text: str) -> bool:
-        """Return whether a text contains one of the messages, or is a part, not too short, of one."""
+        """Return whether a text contains a message, or is at least `MIN_PART` characters of one."""
         part = " ".join(text.lower().split())
         is_part = len(part) >= MIN_PART and any(part in each.lower() for each in self.messages)
         return is_part or any(_pattern(each).search(part) for each in self.messages)

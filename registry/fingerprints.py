@@ -95,6 +95,7 @@ class LockDifference(NamedTuple):
     why: Literal["changed", "missing", "new"]
     """`missing`: only the lock has the entry; `new`: only the definitions have it."""
     now: str = ""
+    """The fingerprint of the definitions; empty if `why` is `missing`."""
 
     @property
     def is_step(self) -> bool:

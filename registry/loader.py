@@ -116,7 +116,7 @@ def _operator_from_fields(
     problems += [each for each in operator_problems(operator) if each[0] not in skipped]
     # texts are assigned by name, so names must be unique
     if not any(rule == "parameter.repeated" for rule, _ in problems):
-        problems += _describe(operator, data["versions"])
+        problems += _set_descriptions(operator, data["versions"])
     if problems:
         raise _Mistakes(problems)
     return operator
@@ -132,7 +132,7 @@ def _valid_versions(data: Mapping[str, Json]) -> dict[int, OperatorVersion]:
     return found
 
 
-def _describe(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Problems:
+def _set_descriptions(operator: Operator, versions: Sequence[Mapping[str, Json]]) -> Problems:
     """Set the texts of each version, and yield problems; a version inherits the texts that it lacks.
 
     If a version describes an input, output, attribute or type variable, it and later versions need all texts.

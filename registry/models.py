@@ -159,7 +159,7 @@ class OperatorVersion(Described, FunctionDefinition):
     `body` expands the node into the nodes of its function body.
     """
     equivalents: tuple[str, ...] = ()
-    """Operator versions, such as `ai.onnx.Gelu:20`, whose nodes a node of this operator can replace."""
+    """Operator versions, such as `ai.onnx.Gelu:20`: a node of this operator can replace their nodes."""
 
     def __hash__(self) -> int:
         """Hash only domain, name and `since_version`: this is fast, and they are unique within a registry."""
@@ -263,7 +263,7 @@ class Operator(Record):
     shape: str = ""
     """The rule in `registry.shapes` that infers the output shapes, for all versions."""
     bridge: Bridge | None = None
-    """The wider types with the same result, see `Bridge`, for all versions."""
+    """The kind of computation, see `Bridge`, for all versions."""
     axes: Axes | None = None
     """The range of `axis` and `axes`, see `Axes`, for all versions."""
     one_of: tuple[tuple[str, ...], ...] = ()
@@ -271,11 +271,11 @@ class Operator(Record):
     requires: tuple[str, ...] = ()
     """Requirements for ranks, lengths and values; versions ignore those with names that they do not have."""
     has_complete_requires: bool = False
-    """Whether nodes that meet `requires` are valid: inputs broadcast only as the definition specifies."""
+    """Whether `requires` has all conditions of a valid node, apart from types and broadcasting."""
     recognize: tuple[RecognizedForm, ...] = ()
     """Other nodes that compute the results of a node of the newest version, see `RecognizedForm`."""
     examples: tuple[NodeExample, ...] = ()
-    """Nodes of the newest version, if inputs need certain shapes; their expansions become patterns."""
+    """Valid nodes of the newest version, if inputs need certain shapes: patterns are derived from them."""
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
     """The versions, oldest first."""
     compatible_steps: ClassVar[Mapping[str, tuple[str, ...]]] = ReadOnlyDict()

@@ -82,7 +82,7 @@ Term: TypeAlias = "float | int | str | AttributeTerm | None"
 
 
 class ConstantOperand(NamedTuple):
-    """Constant with these elements, or any for `None`; if `is_filled`, with any number of the one element."""
+    """Constant with these elements (`None`: any); if `is_filled`, of any size, and all elements are equal."""
 
     elements: tuple[Term, ...] | None
     is_filled: bool = False

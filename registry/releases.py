@@ -142,7 +142,7 @@ class Releases(Record):
         return self.variants.get(product, product)
 
     def product_named(self, name: str) -> str:
-        """Return the product with a name, or of a package in `variants`; raise UsageError if unknown."""
+        """Return a product by its name or that of a package in `variants`; raise UsageError if unknown."""
         if not self.versions_of(name):
             if self._program(name) in self.undocumented:
                 raise self.unknown_release(name)

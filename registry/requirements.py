@@ -80,7 +80,7 @@ def requirement_problems(node: ShapeContext) -> Iterator[str]:
 
 @lru_cache(maxsize=MAX_CACHED)
 def requirements_of(version: OperatorVersion) -> tuple[Requirement, ...]:
-    """Return the requirements of a version that name only attributes and inputs of the version."""
+    """Return the requirements of a version, except those with names that the version does not have."""
     known = names_of(version)
     parsed = map(parse_requirement, version.requires)
     return tuple(each for each in parsed if each.names <= known)

@@ -262,7 +262,7 @@ _DERIVED_KINDS: Final = frozenset(
 
 
 def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
-    """Return whether only types, and nothing else that affects nodes, differ, so that the step is derived."""
+    """Return whether the versions differ in types, and in nothing else that affects nodes."""
     changes = _all_changes(old, new)
     kinds = {each.kind for each in changes}
     has_other_types = not kinds.isdisjoint(("input_types", "output_types"))

@@ -13,7 +13,7 @@ def set_value(text: str, key: str, value: str) -> str:
     """
     node = _value_of(text, key)
     if node is None:
-        return f"{_ended(text)}{key}: {value}{_newline_of(text)}"
+        return f"{_with_final_newline(text)}{key}: {value}{_newline_of(text)}"
     return text[: node.start_mark.index] + value + text[node.end_mark.index :]
 
 
@@ -25,7 +25,7 @@ def append_item(text: str, key: str, item: str) -> str:
     """
     listed, newline = _value_of(text, key), _newline_of(text)
     if listed is None:
-        return f"{_ended(text)}{key}:{newline}- {item}{newline}"
+        return f"{_with_final_newline(text)}{key}:{newline}- {item}{newline}"
     if not isinstance(listed, yaml.SequenceNode):
         raise DefinitionError(f"{key!r} is not a list", remedy="correct it")
     if not listed.value:
@@ -36,7 +36,7 @@ def append_item(text: str, key: str, item: str) -> str:
         return f"{text[:position]}, {item}{text[position:]}"
     position = _end_of_lines(text, listed)
     indentation = " " * listed.start_mark.column
-    return f"{_ended(text[:position])}{indentation}- {item}{newline}{text[position:]}"
+    return f"{_with_final_newline(text[:position])}{indentation}- {item}{newline}{text[position:]}"
 
 
 def _value_of(text: str, key: str) -> yaml.Node | None:
@@ -60,7 +60,7 @@ def _end_of_lines(text: str, block: yaml.Node) -> int:
     return mark.index if mark.column == 0 else text.find("\n", mark.index) + 1 or len(text)
 
 
-def _ended(text: str) -> str:
+def _with_final_newline(text: str) -> str:
     """Return lines of a file with a line break after the last line."""
     return text if not text or text.endswith("\n") else text + _newline_of(text)
 

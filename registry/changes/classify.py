@@ -38,7 +38,7 @@ class Versions:
     def _upgrade_verbs(self) -> tuple[AnyVerb, ...]:
         return self.step.up if self.step and isinstance(self.step.up, tuple) else ()
 
-    def answer(self, way: Literal["up", "down"]) -> StepAction:
+    def declared_action(self, way: Literal["up", "down"]) -> StepAction:
         """Return the declared conversion in a direction, or else `compatible`."""
         answer = getattr(self.step, way, None)
         return "compatible" if answer is None else answer
@@ -46,13 +46,15 @@ class Versions:
     @property
     def is_rewritten(self) -> bool:
         """Whether the step rewrites nodes on upgrade and does not refuse a downgrade."""
-        up = self.answer("up")
-        return (up == "adapter" or isinstance(up, tuple)) and not isinstance(self.answer("down"), Refuse)
+        up = self.declared_action("up")
+        return (up == "adapter" or isinstance(up, tuple)) and not isinstance(
+            self.declared_action("down"), Refuse
+        )
 
     @property
     def is_adapted(self) -> bool:
         """Whether an adapter rewrites nodes on upgrade."""
-        return self.answer("up") == "adapter"
+        return self.declared_action("up") == "adapter"
 
     def renamed_values(self, attribute: str) -> tuple[RenameValue, ...]:
         """Return the verbs of the upgrade that rename values of an attribute."""
@@ -60,7 +62,7 @@ class Versions:
         return tuple(verb for verb in verbs if verb.attribute == attribute)
 
     def attributes_of(self, kind: type[IgnoreAttribute | AddAttribute | RenameValue]) -> frozenset[str]:
-        """Return the names of the attributes in the verbs of class `kind` of the upgrade."""
+        """Return the attributes that verbs of class `kind` name in the upgrade."""
         return frozenset(verb.attribute for verb in self._upgrade_verbs if isinstance(verb, kind))
 
     @property
@@ -133,7 +135,7 @@ def classify(
     """
     pair: tuple[object, ...] = (old, new)
     if not all(isinstance(each, OperatorVersion) for each in pair) or old.name != new.name:
-        reason = f"expected two versions of an operator, got {_text(old)} and {_text(new)}"
+        reason = f"expected two versions of an operator, got {_label_of(old)} and {_label_of(new)}"
         raise UsageError(reason, remedy="pass two results of Registry.get_schema for one operator")
     versions = Versions(old, new, _step_between(old, new) if adjacent else None)
     found = _apply_rules((*diff(old, new), *fact_changes(old, new)), versions)
@@ -142,7 +144,7 @@ def classify(
     return found + _apply_rules(hidden, versions)
 
 
-def _text(version: object) -> str:
+def _label_of(version: object) -> str:
     return str(version.id) if isinstance(version, OperatorVersion) else type(version).__name__
 
 
@@ -217,9 +219,9 @@ def _declared_change(
     if not adjacent or versions.old.since_version > versions.new.since_version:
         return
     subject, classes = versions.old.name, {each.change_class for each in found}
-    if classes <= BACKWARD and versions.answer("up") != "compatible":
+    if classes <= BACKWARD and versions.declared_action("up") != "compatible":
         yield Change("meaning", subject, None, None)
-    elif classes <= FORWARD and versions.answer("down") != "compatible":
+    elif classes <= FORWARD and versions.declared_action("down") != "compatible":
         yield Change("behaviour", subject, None, None)
     elif classes <= {ChangeClass.DOCUMENTATION}:
         yield Change("text", subject, None, None)
@@ -397,9 +399,9 @@ def _body_rule(_: Change, versions: Versions) -> str:
 
 
 def _meaning_rule(_: Change, versions: Versions) -> str:
-    if not isinstance(versions.answer("up"), Refuse):
+    if not isinstance(versions.declared_action("up"), Refuse):
         return "meaning-re-encoded"
-    return "meaning-changed" if isinstance(versions.answer("down"), Refuse) else "behaviour-removed"
+    return "meaning-changed" if isinstance(versions.declared_action("down"), Refuse) else "behaviour-removed"
 
 
 RULE_SELECTION: Final[dict[str, str | Callable[[Change, Versions], str]]] = {

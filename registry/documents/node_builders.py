@@ -248,7 +248,7 @@ def _attribute_annotation(attribute: Attribute) -> str:
     text = PYTHON_TYPES[attribute.type.removesuffix("S")]
     if attribute.values and text == "str":
         default = attribute.default or ()
-        # Add the default: that of `direction` in GRU:1, `foward`, is a typing error and no allowed value.
+        # Add the default, which may not be an allowed value: `direction` in GRU:1 has the default `foward`.
         choices = dict.fromkeys(attribute.values + (default if isinstance(default, tuple) else (default,)))
         text = f"Literal[{', '.join(map(_literal, choices))}]"
     return f"Sequence[{text}]" if ATTRIBUTE_TYPES[attribute.type].is_repeated else text

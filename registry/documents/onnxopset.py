@@ -97,17 +97,17 @@ def from_onnxopset(content: bytes) -> OperatorSet | OperatorNames:
     header = read_header(fields)
     definitions = find_bytes(content, DEFINITIONS_FIELD)
     if definitions is None:
-        return _names(message, header)
+        return _listed_operators(message, header)
     try:
         data = parse_json(definitions)
     except PlainDataError as error:
         raise DocumentError(f"contains invalid definitions: {error}") from error
     found = parse_document(data)
-    _compare(message, header, found)
+    _require_agreement(message, header, found)
     return found
 
 
-def _names(message: OperatorSetProto, header: DocumentHeader) -> OperatorNames:
+def _listed_operators(message: OperatorSetProto, header: DocumentHeader) -> OperatorNames:
     """Return the operators that a message lists; raise `DocumentError` for invalid names and versions."""
     domain = canonical_domain(message.domain)
     _require_unique_names(message)
@@ -130,8 +130,8 @@ def _require_unique_names(message: OperatorSetProto) -> None:
             raise RepeatedOperator(f"{message.domain}.{name} is listed {count} times")
 
 
-def _compare(message: OperatorSetProto, header: DocumentHeader, found: OperatorSet) -> None:
-    """Raise `RepeatedOperator` or `Contradiction` unless headers and operators are the same in both."""
+def _require_agreement(message: OperatorSetProto, header: DocumentHeader, found: OperatorSet) -> None:
+    """Raise `RepeatedOperator` or `Contradiction` unless a message and its definitions agree."""
     _require_unique_names(message)
     domain, opset = canonical_domain(message.domain), message.opset_version
     if (domain, opset) != (found.domain, found.opset_version):

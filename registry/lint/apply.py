@@ -50,7 +50,10 @@ def consistent(operator: Operator) -> Operator:
 
 
 def version_problems(versions: Mapping[int, OperatorVersion]) -> Problems:
-    """Yield violations by versions, by position, and the steps between them, except known mistakes."""
+    """Yield violations by versions, which are given by position, and by the steps between adjacent ones.
+
+    The `known_mistakes` of a version are left out.
+    """
     for position, version in versions.items():
         subjects: list[tuple[type, object]] = [(OperatorVersion, version)]
         previous = versions.get(position - 1)

@@ -139,14 +139,14 @@ def _verb_problems(answers: Any, keys: Keys) -> Iterator[tuple[str, LintProblem]
         try:
             parse_action([item])
         except ValidationError as error:
-            yield from _verb_fields(item, (*keys, position), error)
+            yield from _problems_of_verb(item, (*keys, position), error)
         except ValueError as error:
             names = item if isinstance(item, dict) and len(item) == 1 else ()
             remedy = nearest(next(iter(names), ""), VERBS)
             yield "format.choice", LintProblem(str(error).partition(";")[0], (*keys, position), remedy)
 
 
-def _verb_fields(
+def _problems_of_verb(
     item: dict[str, Any], keys: Keys, error: ValidationError
 ) -> Iterator[tuple[str, LintProblem]]:
     ((name, arguments),) = item.items()

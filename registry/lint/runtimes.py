@@ -58,7 +58,7 @@ def _kernel_problems(kernel: Kernel, operator: Operator, keys: Keys) -> Iterator
         reason = f"{operator.name} has no version {versions_text(kernel.versions)}"
         yield LintProblem(reason, (*keys, "versions"))
     for version in versions:
-        allowed = _variables(version)
+        allowed = _type_keys(version)
         for name in kernel.types.keys() - allowed:
             reason = f"{version.id} has no type variable or parameter {name!r}"
             yield LintProblem(reason, (*keys, "types", name), nearest(name, allowed))
@@ -124,7 +124,7 @@ def _unknown_names(
     `depends_on` that are not in `op_types`, and wrong patterns.
     """
     attributes = {name for each in versions for name in each.attributes}
-    parameters = {name for each in versions for name in _variables(each)}
+    parameters = {name for each in versions for name in _type_keys(each)}
     for condition in filter(None, (restriction.when, restriction.unless)):
         producers = (*condition.computed_by.values(), *condition.depends_on.values())
         operators = chain(condition.beside, *producers)
@@ -173,12 +173,12 @@ def _wrong_patterns(key: str, patterns: Iterable[NodePattern]) -> Iterator[tuple
                 yield f"pattern {each.nodes!r} has no value {unknown!r}", nearest(unknown, sorted(known))
 
 
-def _variables(version: OperatorVersion) -> list[str]:
+def _type_keys(version: OperatorVersion) -> list[str]:
     return [*version.type_constraints, *(each.name for each in (*version.inputs, *version.outputs))]
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether a text names a defined operator (version if `with_version`), or one that need not be."""
+    """Return whether a text names an operator (`with_version`: a version) that is defined, or need not be."""
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:

@@ -40,7 +40,7 @@ def _expand(entries: object) -> object:
         raise ValueError(f"{error.findings[0].reason}; {error.remedy}") from error
 
 
-def _element_type(name: object) -> object:
+def _checked_element_type(name: object) -> object:
     if name not in BY_NAME:
         raise ValueError(f"{name!r} is not an element type")
     return name
@@ -50,17 +50,17 @@ Types = Annotated[tuple[str, ...], Checked(_expand, min_length=1)]
 """Types such as `tensor(float)`; a file may list element types, types and sets of `types.yaml`."""
 
 
-def _integer_type(name: object) -> object:
-    kind = BY_NAME[str(_element_type(name))]
+def _checked_integer_type(name: object) -> object:
+    kind = BY_NAME[str(_checked_element_type(name))]
     if kind.field not in INTEGER_FIELDS or element_bits(kind) % 8:
         raise ValueError(f"elements of {name!r} are not stored as integers of whole bytes")
     return name
 
 
-ElementName = Annotated[str, Checked(_element_type)]
+ElementName = Annotated[str, Checked(_checked_element_type)]
 """Name of an element type, such as `float16`."""
 
-IntegerStoredName = Annotated[str, Checked(_integer_type)]
+IntegerStoredName = Annotated[str, Checked(_checked_integer_type)]
 """Name of an element type whose elements are stored as integers of whole bytes, such as `bfloat16`."""
 
 
@@ -74,13 +74,13 @@ Axis = Annotated[str, Checked(_parse_axis)]
 Version = Annotated[int, Checked(strict=True, ge=1)]
 
 
-def _with_default_domain(opsets: object) -> object:
+def _checked_opsets(opsets: object) -> object:
     if isinstance(opsets, dict) and DEFAULT_DOMAIN not in opsets:
         raise ValueError(f"{DEFAULT_DOMAIN} is missing; add its newest supported opset")
     return opsets
 
 
-Opsets = Annotated[dict[str, Version], Checked(_with_default_domain)]
+Opsets = Annotated[dict[str, Version], Checked(_checked_opsets)]
 """Newest opset of each domain. The default domain is required: conversions choose one of its opsets."""
 
 Sizes = Annotated[tuple[Annotated[int, Checked(strict=True)], ...], Checked(min_length=1)]
@@ -113,7 +113,7 @@ def pattern_operators(text: str) -> frozenset[str]:
     return frozenset(each.op_type for each in pattern_nodes(text))
 
 
-def _nodes_text(text: object) -> object:
+def _checked_nodes(text: object) -> object:
     if isinstance(text, str):
         try:
             pattern_nodes(text)
@@ -122,7 +122,7 @@ def _nodes_text(text: object) -> object:
     return text
 
 
-def _requirement_text(text: object) -> object:
+def _checked_requirement(text: object) -> object:
     # imported here: few restrictions have expressions
     from opshift.registry.requirements import InvalidRequirement, parse_requirement
 
@@ -136,7 +136,7 @@ def _requirement_text(text: object) -> object:
 
 Values = Annotated[tuple[Scalar | None, ...], Checked(min_length=1)]
 Operators = Annotated[tuple[str, ...], Checked(min_length=1)]
-Expression = Annotated[str, Checked(_requirement_text)]
+Expression = Annotated[str, Checked(_checked_requirement)]
 
 
 class NodePattern(Record):
@@ -146,7 +146,7 @@ class NodePattern(Record):
     lists; for a variadic operator, these match the last listed input.
     """
 
-    nodes: Annotated[str, Checked(_nodes_text)]
+    nodes: Annotated[str, Checked(_checked_nodes)]
     """The nodes in ONNX's syntax."""
     attributes: dict[str, tuple[AttributeValue, ...]] = field(default_factory=dict)
     """Allowed values of attributes, for each node with an operator that has the attribute; `null`: absent."""
@@ -165,7 +165,7 @@ class NodePattern(Record):
     scalars: tuple[str, ...] = ()
     """Inputs of the nodes that must be constants with one element."""
     vectors: tuple[str, ...] = ()
-    """Inputs of the nodes that must be constants with several elements."""
+    """Inputs of the nodes that must be constants, with a size that is not known to be 1."""
     computed: tuple[str, ...] = ()
     """Inputs of the nodes that other nodes compute from values that differ between runs."""
     given: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class NodePattern(Record):
     reused: dict[str, Operators] = field(default_factory=dict)
     """Operators by input: the input is a constant with one element, and another node with one of these
     operators reads an equal constant."""
-    fused: tuple[Annotated[str, Checked(_nodes_text)], ...] = ()
+    fused: tuple[Annotated[str, Checked(_checked_nodes)], ...] = ()
     """Nodes that the optimizer replaces before it searches for the pattern, in ONNX's syntax. The conditions
     of the pattern on inputs with the same names and on attributes apply. `reused` ignores these nodes."""
     holds: tuple[Expression, ...] = ()
@@ -216,7 +216,7 @@ class Condition(Record):
     captures: tuple[str, ...] = ()
     """Attributes with subgraphs that read enclosing values other than initializers and Constant results."""
     captures_outputs: tuple[str, ...] = ()
-    """Attributes with subgraphs, of a node in the main graph, that read outputs of the main graph."""
+    """For nodes of the main graph: attributes with subgraphs that read outputs of the main graph."""
     untyped: tuple[str, ...] = ()
     """Attributes with subgraphs that do not declare the types of all inputs."""
     unread: dict[str, str] = field(default_factory=dict)
@@ -257,7 +257,7 @@ class Condition(Record):
     patterns: tuple[NodePattern, ...] = ()
     """Patterns of nodes that an optimizer replaces; the node is part of one of them."""
     opsets: tuple[Version, Version] | None = None
-    """The first and the last opset of the default domain in the model."""
+    """The first and the last opset of the default domain at which the condition holds."""
     types: dict[str, Types] = field(default_factory=dict)
     """Types of type variables and parameters."""
     computed_by: dict[str, Operators] = field(default_factory=dict)
@@ -298,9 +298,9 @@ class Restriction(Record):
     versions: tuple[Version, Version] | None = None
     """The first and the last version of the operator with the restriction; all by default."""
     when: Condition | None = None
-    """The nodes that the kernel refuses; all by default."""
+    """The nodes that the kernel refuses or computes wrongly; all by default."""
     unless: Condition | None = None
-    """Exceptions from `when`: nodes that the kernel accepts."""
+    """Exceptions from `when`."""
 
     def __hash__(self) -> int:
         """Return the hash of the reason and the patterns: dictionaries of the conditions are not hashable."""

@@ -94,7 +94,7 @@ class Runtime(Record):
     expands_functions: bool
     """Whether the runtime replaces nodes without a kernel by the function body of the operator."""
     expands_outdated_bodies: bool = False
-    """Whether a function body is used even if the model's opset has different versions of its operators."""
+    """Whether a function body is used even if the model's opset has other versions of the operators in it."""
     falls_back: str = ""
     """Name of the runtime that runs nodes without a kernel, such as the CPU runtime `onnxruntime-1.20.1`."""
     computes_in: dict[ElementName, ElementName] = field(default_factory=dict)

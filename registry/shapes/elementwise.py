@@ -30,7 +30,7 @@ def broadcast_operands(node: ShapeContext) -> Shapes:
 
 @rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Shapes:
-    """Infer the shape of input 0, and for statistics the shape of input 3 or one element per channel."""
+    """Infer the shape of input 0; for statistics, that of input 3 or, if unknown, one element per channel."""
     data, mean = node.shape(0), node.shape(3)
     if mean is None and node.integer("spatial", 1) == 1:
         mean = (dim_at(data, 1),)

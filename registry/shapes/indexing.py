@@ -109,7 +109,7 @@ def compress(node: ShapeContext) -> Shapes:
 
 @rule("unique")
 def unique(node: ShapeContext) -> Shapes:
-    """Infer an unknown number of unique values; inverse indices have one per element or slice."""
+    """Infer an unknown number of unique values, and one inverse index per element or slice of the input."""
     data = node.shape(0)
     if node.attribute("axis") is None:
         return [(None,), (None,), (None if data is None else product(data),), (None,)]

@@ -118,7 +118,7 @@ def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | 
 
 
 def _frame_length(node: ShapeContext, signal: int | None) -> int | None:
-    """Return `frame_length`, or else the length of the window, or else the length of the signal."""
+    """Return `frame_length`, or else the length of the window, or else of the signal; `None` if unknown."""
     declared, shape = node.constant_integer(3), node.shape(2)
     if declared is not None:
         return declared

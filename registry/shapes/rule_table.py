@@ -30,7 +30,7 @@ RANKING_LISTS: dict[str, str] = {}
 """Name of the attribute or input with one element per dimension of the first output, by rule."""
 
 RANK_INPUTS: dict[str, tuple[int, ...]] = {}
-"""Positions of inputs whose ranks, and the lengths of list inputs, determine all output ranks, by rule."""
+"""By rule: positions of the inputs whose ranks and, for lists, lengths determine all output ranks."""
 
 
 def rule(

@@ -17,7 +17,7 @@ LARGEST_SYMBOL = 1 << 640
 
 # The bits of a symbol for a name or computation are: a 1, _FACTOR_BITS zeros, a 1 for a name or a 0 for a
 # computation, _HASH_BITS, _CHECK_BITS, and _ADDEND_BITS zeros. The zeros allow reading `factor` and `addend`
-# from factor * symbol + addend. A name is larger than a computation, so that n - n // 2 is positive.
+# from factor * symbol + addend. Symbols of names are larger than others, so that n - n // 2 is positive.
 _FACTOR_BITS, _HASH_BITS, _CHECK_BITS, _ADDEND_BITS = 32, 62, 32, 64
 
 MAX_COMPUTATIONS = 1 << 16
