@@ -16,7 +16,7 @@ MAX_QUOTED_TEXT = 60
 
 
 class FileFormat(NamedTuple):
-    """File format: `start` is a pattern at the start, `content` one anywhere in the first or last bytes."""
+    """File format: the file starts with the pattern `start`; its first or last bytes contain `content`."""
 
     name: str
     remedy: str

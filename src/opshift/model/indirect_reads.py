@@ -79,7 +79,7 @@ def names_in_training(model: ModelProto) -> frozenset[str]:
 
 
 def names_read_indirectly(model: ModelProto) -> frozenset[str]:
-    """Return the names of values that training reads or updates, or attributes name."""
+    """Return the names of values that training reads or updates, or that attributes of nodes name."""
     return names_in_training(model) | values_named_in_attributes(model).names
 
 

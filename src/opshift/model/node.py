@@ -191,7 +191,7 @@ def serialized_attributes(proto: NodeProto) -> Sequence[bytes]:
 
 
 class Move(NamedTuple):
-    """Attribute whose value a step moved to a constant: both names, and `rank` for `Rewriter.constant`."""
+    """Name of an attribute, name of the constant that gets its value, and `rank` of `Rewriter.constant`."""
 
     attribute: str
     constant: str

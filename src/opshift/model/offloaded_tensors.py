@@ -209,7 +209,7 @@ class PlaceholderStore:
         return rewrite_tensors(message, name, marks, restored)
 
     def whole(self, message: bytes, name: str) -> bytes:
-        """Return a serialized message with payloads instead of placeholders."""
+        """Implement `TensorStore.whole`."""
         return b"".join(map(self.read_piece, self.restore(message, name)))
 
     def read_piece(self, piece: OutputPiece) -> bytes:
@@ -245,11 +245,11 @@ class PlaceholderStore:
         return self.placeholder(Payload(RAW_DATA, ConvertedRange(elements, conversion)))
 
     def size(self, message: bytes, name: str) -> int:
-        """Return the size of a message with payloads, in bytes."""
+        """Implement `TensorStore.size`."""
         return total_size(self.restore(message, name))
 
     def raw_size(self, placeholder: bytes) -> int | None:
-        """Return the length of the replaced `raw_data`; `None` if the placeholder replaces another field."""
+        """Implement `TensorStore.raw_size`."""
         number, elements = self.payload_at(placeholder, 0)
         return total_size([elements]) if number == RAW_DATA else None
 

@@ -45,7 +45,7 @@ def mapped_content(
     tensor: Callable[[onnx_ir.TensorProtocol], object],
     graph: Callable[[onnx_ir.Graph], object],
 ) -> object:
-    """Apply a function to the tensors or graphs in an attribute; `None` for other or empty attributes."""
+    """Apply `tensor` or `graph` to the content of an attribute; `None` for other or empty attributes."""
     kind, value = attribute.type.name, attribute.value
     if value is not None:
         if kind == "TENSOR":

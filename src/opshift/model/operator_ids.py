@@ -48,7 +48,7 @@ def function_id(function: FunctionProto) -> LocalFunction:
 
 
 def called_function(node: Node | NodeProto) -> LocalFunction:
-    """Return the identity of the local function that a node calls if the function exists."""
+    """Return the identity of a local function that a node calls; the model need not have the function."""
     return LocalFunction(canonical_domain(node.domain), node.op_type, overload_of(node))
 
 
@@ -104,7 +104,7 @@ def is_path_name(text: str) -> bool:
 
 
 REVERSED_DNS_NAME = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)*", re.ASCII)
-"""Pattern of domains such as `com.example`: DNS names have one owner, so two parties never choose the same.
+"""Pattern of domains such as `com.example`: a DNS name has one owner, so no two parties use the same domain.
 
 Domains without a dot match, too: many models use them for local functions.
 """

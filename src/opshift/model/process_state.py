@@ -71,7 +71,7 @@ def exit_on_signals() -> None:
     """Install handlers by which SIGTERM and SIGHUP raise SystemExit, so that `finally` blocks clean up.
 
     If Python drops or replaces SystemExit, or KeyboardInterrupt after Ctrl+C, the handler raises it again.
-    Changed handlers stay.
+    Handlers that differ from those at the start of Python stay installed.
     """
     for name, default in DEFAULT_HANDLERS.items():
         number = getattr(signal, name, None)  # Windows has no SIGHUP

@@ -131,7 +131,7 @@ class StoreObject:
 CHECK_URL = "check the URL, the credentials and the network"
 
 LACKS_ARGUMENTS = (TypeError, AttributeError, LookupError, AssertionError, IsADirectoryError)
-"""Errors of stores that need more than a URL: stores of archives try to open the working folder as a file."""
+"""Errors of stores that need more than a URL; an archive store, for example, opens the working folder."""
 
 INSTALL = "pip install 'opshift[stores]'"
 
