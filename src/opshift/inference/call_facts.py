@@ -110,7 +110,7 @@ class CallFacts:
         self._defaults = functions.defaults(index)
         self._renamed: dict[tuple[str, str], AttributeProto] = {}
         """Copies of attributes of the calls, by the old and the new name, for all nodes."""
-        # Computed at once, for callers first: an argument may be an optional input of the calling function.
+        # Needs the `CallFacts` of calling functions: an argument may be an optional input of such a function.
         self._presence = self._provided_inputs()
 
     def element_type(self, name: str) -> str | None:

@@ -19,7 +19,7 @@ RING_OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "Mul": operator.mul,
     "Sub": operator.sub,
 }
-"""Operators that keep congruence modulo 2**bits: inputs that wrap around need no other bounds."""
+"""Operators that keep congruence modulo 2**bits, so the bounds of inputs that wrap around are valid."""
 
 ORDERED_OPERATIONS: Mapping[str, Callable[[int, int], int | None]] = {
     "Div": divide_integers,
@@ -54,7 +54,9 @@ def nonzero_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | Non
     if shape is None or len(shape) != 1 or shape[0] is None or shape[0] > MAX_VALUES:
         return None
     owner = defining_scope(scope, name)
-    parts = [(each, scope.shape(each)) for each in _parts(computing_node(owner, name) if owner else None)]
+    parts = [
+        (each, scope.shape(each)) for each in _concat_inputs(computing_node(owner, name) if owner else None)
+    ]
     lengths = [dims[0] if dims and len(dims) == 1 else None for _, dims in parts]
     if None in lengths or sum(length or 0 for length in lengths) != shape[0]:
         parts, lengths = [(name, shape)], [shape[0]]
@@ -71,7 +73,7 @@ def nonzero_elements(scope: InferenceScope, name: str) -> tuple[bool, ...] | Non
     )
 
 
-def _parts(producer: Producer | None) -> Sequence[str]:
+def _concat_inputs(producer: Producer | None) -> Sequence[str]:
     """Return the inputs of a Concat, and no values for other nodes."""
     is_concat = producer is not None and producer.node.op_type == "Concat" and is_standard(producer)
     return producer.node.inputs if producer is not None and is_concat else ()
@@ -81,11 +83,11 @@ def _is_nonzero(bounds: Bounds | None, element_type: str | None) -> bool:
     """Return whether no element with these bounds can be 0; False for unknown bounds."""
     if bounds is None or element_type is None:
         return False
-    count = _count(element_type)
+    count = _count_of_values(element_type)
     return -(-bounds.low // count) * count > bounds.high
 
 
-def _count(element_type: str) -> int:
+def _count_of_values(element_type: str) -> int:
     kept = INTEGER_RANGES[element_type]
     return kept.stop - kept.start
 
@@ -94,7 +96,7 @@ def _bounds_of_numbers(numbers: Iterable[int], element_type: str) -> Bounds | No
     """Return bounds of numbers, with `low` moved into the type's range; `None` if they allow any element."""
     found = [*numbers]
     low, high = min(found), max(found)
-    smallest, count = INTEGER_RANGES[element_type].start, _count(element_type)
+    smallest, count = INTEGER_RANGES[element_type].start, _count_of_values(element_type)
     # Reduce `low`: otherwise, the bounds of repeated products would have millions of digits.
     start = (low - smallest) % count + smallest
     return Bounds(start, start + high - low) if high - low < count - 1 else None
@@ -139,10 +141,10 @@ class ElementBounds(Answers[Bounds]):
         elif producer is None or not is_standard(producer):
             self._known[name] = None
         else:
-            self._known[name] = yield from _of_result(producer, element_type, scope)
+            self._known[name] = yield from _bounds_of_result(producer, element_type, scope)
 
 
-def _of_result(
+def _bounds_of_result(
     producer: Producer, element_type: str, scope: InferenceScope
 ) -> Generator[FactQuestion, None, Bounds | None]:
     """Return the bounds of the output of a node, from the bounds of its inputs."""
@@ -151,16 +153,16 @@ def _of_result(
     if op_type in COUNTS or (op_type == "TopK" and producer.position == 1):
         return Bounds(0, INTEGER_RANGES[element_type][-1])
     if op_type == "Cast":
-        return (yield from _of_cast(node.input(0), element_type, scope))
+        return (yield from _bounds_of_cast(node.input(0), element_type, scope))
     if op_type in ORDERED_OPERATIONS:
-        inputs = yield from _of_inputs(node.inputs, scope, needs_all=False)
+        inputs = yield from _bounds_of_inputs(node.inputs, scope, needs_all=False)
         known = [_in_range(each, element_type) for each in inputs]
         divisors = known[1:] if op_type == "Div" else ()
         if not known or any(each.low < 1 for each in divisors):
             return None
         return _combined(ORDERED_OPERATIONS[op_type], known, element_type)
     names = node.inputs if op_type in RING_OPERATIONS else node.inputs[SELECTIONS.get(op_type, slice(0))]
-    found = yield from _of_inputs(names, scope, needs_all=True)
+    found = yield from _bounds_of_inputs(names, scope, needs_all=True)
     parts = [each for each in found if each is not None]
     if not parts or len(parts) < len(names):
         return None
@@ -169,7 +171,7 @@ def _of_result(
     return _bounds_of_numbers((number for each in parts for number in each), element_type)
 
 
-def _of_inputs(
+def _bounds_of_inputs(
     names: Iterable[str], scope: InferenceScope, *, needs_all: bool
 ) -> Generator[FactQuestion, None, list[Bounds | None]]:
     """Return the bounds of values; with `needs_all`, stop at the first value without bounds."""
@@ -184,14 +186,14 @@ def _of_inputs(
     return found
 
 
-def _of_cast(
+def _bounds_of_cast(
     name: str, element_type: str, scope: InferenceScope
 ) -> Generator[FactQuestion, None, Bounds | None]:
     """Return the bounds of a Cast; `None` if the input has no integers, or one may not fit the new type."""
     source = yield from answered(lambda: scope.element_type(name), scope, (), ())
     if source not in INTEGER_RANGES:
         return None
-    (found,) = yield from _of_inputs([name], scope, needs_all=True)
+    (found,) = yield from _bounds_of_inputs([name], scope, needs_all=True)
     bounds = _in_range(found, source)
     fits = all(number in INTEGER_RANGES[element_type] for number in bounds)
     return _bounds_of_numbers(bounds, element_type) if fits else None

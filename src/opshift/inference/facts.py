@@ -358,7 +358,7 @@ class InferenceScope(Container, Facts):
 
     @cached_property
     def variable_prefix(self) -> str | None:
-        """Prefix of dimension variables in the names of symbols; `None` if dimension variables have none.
+        """Prefix of dimension variables in the names of symbols; `None` if the variables are ignored.
 
         A dimension variable has one value in the main graph and its subgraphs, and in one call of a function.
         """

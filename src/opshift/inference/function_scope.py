@@ -294,7 +294,7 @@ class CallScope(Scope):
         return found
 
     def is_body_in(self, scope: InferenceScope) -> bool:
-        """Return whether this is a subgraph of a node of `scope`, or a function that such a node calls."""
+        """Extend `InferenceScope.is_body_in` to called functions."""
         calls = self.call_facts.calls if self.call_facts else ()
         return super().is_body_in(scope) or any(each.scope is scope for each in calls)
 
@@ -335,11 +335,11 @@ class CallScope(Scope):
 
     @property
     def has_plain_nodes(self) -> bool:
-        """Whether NodeProtos describe nodes completely; False in a function and in its subgraphs."""
+        """Implement `InferenceScope.has_plain_nodes`: False in a function and in its subgraphs."""
         return self.functions.call_facts_of(self) is None
 
     def arguments(self, name: str) -> Iterable[tuple[InferenceScope, str]]:
-        """Return the scope and the name of each value that a call passes to a function input."""
+        """Implement `InferenceScope.arguments`."""
         return self.call_facts.arguments(name) if self.call_facts else ()
 
     def is_call(self, record: NodeRecord) -> bool:
@@ -350,7 +350,7 @@ class CallScope(Scope):
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output of a call of a function, see `FunctionTable.infer_outputs`."""
+        """Implement `InferenceScope.infer_call`, see `FunctionTable.infer_outputs`."""
         return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:

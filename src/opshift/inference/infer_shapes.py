@@ -295,7 +295,7 @@ def _rank_from_list(scope: InferenceScope, name: str, position: int) -> int | No
     return None if length is None or length > MAX_RANK else length
 
 
-# Most exported Reshapes read such a Concat, and inferring its inputs would take a quarter of a conversion.
+# A shortcut: most exported Reshapes read a Concat, and inferring its inputs takes a quarter of a conversion.
 def _concat_length(scope: InferenceScope, name: str) -> int | None:
     """Return the length of a Concat of 1-D constants and Unsqueezes with one axis; `None` for others."""
     record = scope.producing_records.get(name)

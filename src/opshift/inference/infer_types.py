@@ -96,7 +96,7 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
 
 
 def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
-    """Derive an output type from the type of the first input: its sequence, optional, element, or itself.
+    """Derive an output type from the type of input 0: a sequence or optional of it, its element, or itself.
 
     Optional without an input has the type in the attribute `type`. Return `None` if the type is unknown, or
     not in `types`.

@@ -51,7 +51,7 @@ class Propagation(Answers[FactT]):
         """Return the fact about a value; `None` if it is unknown.
 
         Raises:
-            Unanswered: a rule needs this fact, which is still unknown; the rule is applied again afterwards.
+            Unanswered: a rule needs this fact before it is determined; the rule is applied again afterwards.
         """
         found = self._known.get(name, _MISSING)
         if found is _MISSING:

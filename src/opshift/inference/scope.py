@@ -117,12 +117,12 @@ class Scope(InferenceScope):
 
     @cached_property
     def element_facts(self) -> ElementFacts:  # pyright: ignore[reportIncompatibleMethodOverride]  # cached
-        """Return the facts about the elements of the values of this scope."""
+        """Implement `InferenceScope.element_facts`."""
         return ElementFacts()
 
     @cached_property
     def bounds_facts(self) -> ElementBounds:  # pyright: ignore[reportIncompatibleMethodOverride]  # cached
-        """Return the bounds of the elements of the values of this scope."""
+        """Implement `InferenceScope.bounds_facts`."""
         return ElementBounds()
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
@@ -198,20 +198,20 @@ class Scope(InferenceScope):
         return without_symbols(self.symbolic_shape(name))
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
-        """Return the shapes of values, with negative numbers for symbols; equal symbols get equal numbers."""
+        """Implement `Facts.comparable_shapes`."""
         return numbered_symbols([self.symbolic_shape(name) if name else None for name in names])
 
     def listed_sizes(self, names: Sequence[str]) -> tuple[ListedSize, ...] | None:
-        """Return the sizes in the 1-D value `names[1]`, see `Facts.listed_sizes`."""
+        """Implement `Facts.listed_sizes`."""
         data, sizes = names
         return listed_sizes(self, data, sizes)
 
     def is_nonnegative(self, name: str) -> bool:
-        """Return True if an integer tensor has no negative element in any run, False if this is unknown."""
+        """Implement `Facts.is_nonnegative`."""
         return is_nonnegative(self, name)
 
     def nonzero_elements(self, name: str) -> tuple[bool, ...] | None:
-        """Return for each element whether it is known to differ from 0, see `Facts.nonzero_elements`."""
+        """Implement `Facts.nonzero_elements`."""
         return nonzero_elements(self, name)
 
     def element_bounds(self, name: str) -> Bounds | None:
@@ -219,7 +219,7 @@ class Scope(InferenceScope):
         return element_bounds(self, name)
 
     def uniform_element(self, name: str) -> Tensor | None:
-        """Return the number that all elements of a tensor equal in every run, as a scalar; else `None`."""
+        """Implement `Facts.uniform_element`."""
         return uniform_element(self, name)
 
     def symbolic_shape(self, name: str) -> Shape | None:
@@ -231,7 +231,7 @@ class Scope(InferenceScope):
         return self._ranks.fact_of(name, self)
 
     def rank_so_far(self, name: str) -> int | None:
-        """Return the rank of a value if it is declared or was inferred before; otherwise `None`."""
+        """Implement `Facts.rank_so_far`."""
         if self._ranks.is_known(name) or self._shapes.is_known(name):
             return self.rank(name)
         if self.parent is not None and not self.is_local(name):
@@ -261,7 +261,7 @@ class Scope(InferenceScope):
         return None if scope is None else scope.element_facts.elements_or_id(name, scope)
 
     def small_elements(self, names: Sequence[str]) -> tuple[Elements | None, ...] | None:
-        """Return the elements of values as a cache key; `None` if a value has many elements."""
+        """Implement `InferenceScope.small_elements`."""
         found: list[Elements | None] = []
         for name in names:
             elements = self.elements_or_id(name) if name else None

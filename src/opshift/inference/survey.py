@@ -76,7 +76,7 @@ def survey(
     records: list[NodeRecord] = []
     producers: dict[str, NodeRecord] = {}
     interned: dict[str, str] = {}
-    """Interned op_types: each access to the field returns a new string, and most models use few op_types."""
+    """Interned op_types, as in `read_node_records`."""
     # Inlines `read_node_records`: this loop takes half the time of a conversion with few changes.
     for index, (op_type, domain, inputs, outputs) in enumerate(map(_read_fields, nodes)):
         inputs, outputs = inputs[:], outputs[:]

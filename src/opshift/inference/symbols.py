@@ -30,7 +30,7 @@ def symbolic_dims(proto: TensorShapeProto, value: str | None, prefix: str | None
         proto: the declared shape.
         value: name of the value, for the symbols of dimensions without size and name; if `None`, these
             dimensions are unknown.
-        prefix: prefix of the names of dimensions; if `None`, dimensions have no names.
+        prefix: prefix of the names of dimensions; if `None`, the names are ignored.
     """
     sizes = dims_of(proto)
     if None not in sizes:

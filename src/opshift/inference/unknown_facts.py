@@ -63,7 +63,7 @@ def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
         return
     elif producer is not None:
         inputs = producer.node.inputs
-        bodies = _of_bodies(producer, scope, fact)
+        bodies = _facts_of_bodies(producer, scope, fact)
         if producer.node.op_type == "Loop" and hasattr(producer.node.attribute("body"), "output"):
             # A Loop without iterations returns its argument: its shape matters only if the body keeps this
             # shape.
@@ -82,7 +82,7 @@ def dependencies_of(value: UnknownFact) -> Iterator[UnknownFact]:
             yield from unknown_facts(caller, [argument], fact)
 
 
-def _of_bodies(producer: Producer, scope: InferenceScope, fact: UnknownFactKind) -> list[UnknownFact]:
+def _facts_of_bodies(producer: Producer, scope: InferenceScope, fact: UnknownFactKind) -> list[UnknownFact]:
     """Return the unknown facts about the outputs of subgraphs that become an output of their node."""
     found: list[UnknownFact] = []
     for attribute, first in BODIES.get(producer.node.op_type, ()):

@@ -101,7 +101,7 @@ def strides_of(dims: Dims) -> list[int]:
 
 
 def positions(dims: Dims, strides: Sequence[int]) -> Iterator[int]:
-    """Yield the position of each element of `dims`, in row-major order; `strides` has one stride per axis."""
+    """Yield the position of each element of a tensor in row-major order, from one stride per axis."""
     # `product` would store every range in memory, even if one of them is empty.
     indices = () if 0 in dims else product(*map(range, dims))
     return (sum(map(mul, index, strides)) for index in indices)

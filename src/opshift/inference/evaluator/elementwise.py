@@ -215,7 +215,7 @@ OPERATIONS: dict[str, tuple[str, int | None]] = {
 
 @rule(*OPERATIONS)
 def reduce_(node: EvaluatedNode) -> Outputs:
-    """Reduce integers along the given axes; without axes, along all of them."""
+    """Reduce integers along the given axes, by default all (none if `noop_with_empty_axes` is set)."""
     data = node.elements(0)
     if data.element_type not in INTEGER_RANGES:
         raise UnknownValue

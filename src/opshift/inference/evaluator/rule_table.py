@@ -47,7 +47,7 @@ SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
 COPYING = frozenset(
     {"Flatten", "Gather", "Identity", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Unsqueeze"}
 )
-"""Operators with rules that only copy or share elements of the first input, and do not read the others."""
+"""Operators whose rules only copy, share or ignore the elements of the first input."""
 
 _RULES: dict[str, Rule] = {}
 
@@ -126,7 +126,7 @@ class EvaluatedNode:
             raise UnknownValue
 
     def count_read_elements(self) -> int:
-        """Return the number of elements of the inputs with more than `SMALL_SIZE` elements that are read."""
+        """Return the number of elements read from inputs with more than `SMALL_SIZE` elements."""
         read = self.inputs[1:] if self.node.op_type in COPYING else self.inputs
         counts = (len(each.values) for each in read if each is not None)
         return sum(each for each in counts if each > SMALL_SIZE)
