@@ -2,8 +2,8 @@
 
 Functions have no initializers. Before IR version 4, subgraphs have none either, and initializers of the main
 graph must be graph inputs, too. In these cases, constants become Constant nodes. Before opset 9, a Constant
-has the type float16, float or double: in subgraphs and functions, integers are then cast from double, and all
-other constants become initializers and inputs of the main graph, which subgraphs can read.
+has the type float16, float or double. Of constants with another type, integers in subgraphs and functions are
+cast from double; the rest become initializers and inputs of the main graph, and are refused in functions.
 """
 
 from opshift.model.attributes import INT, STRING, TENSOR

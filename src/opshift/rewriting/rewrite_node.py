@@ -174,7 +174,7 @@ MAX_STEPS = 50_000
 """Maximum number of steps per node; bounds the time, and ends steps that undo each other in a cycle."""
 
 MAX_REPETITIONS = 500
-"""Above this number of runs of one private adapter for one node, an exceeded limit is its mistake."""
+"""Number of runs of one private adapter for one node; above it, the adapter causes an exceeded limit."""
 
 INVALID_NODE_ERRORS = (
     LookupError,

@@ -115,7 +115,11 @@ class Router:
         self, definition: Operator, operator: OperatorVersion, target_opset: int
     ) -> list[VersionStep]:
         at_target = definition.at(target_opset)
-        goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
+        goal = (
+            at_target.since_version
+            if at_target
+            else self._replacement_opset(definition, operator, target_opset)
+        )
         start = operator.since_version
         if goal == start:
             replaced = _replaced_version(definition, operator)
@@ -127,7 +131,7 @@ class Router:
             path = _uncompiled_path(definition, start, goal)
         return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
-    def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
+    def _replacement_opset(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
         """Return the opset at which other operators replace an operator that the target opset lacks."""
         # Only the last version before a removal declares the removal; older versions convert to it first.
         later = (each for each in definition.versions if each.since_version >= operator.since_version)
@@ -192,7 +196,7 @@ class CompiledRoutes(TypedDict):
 
 
 # The definitions in YAML are not dependencies: `precompiled_path` compares the versions of an operator, and
-# `_end` and `find_step` read all other declarations from the current definition.
+# `_replacement_opset` and `find_step` read all other declarations from the current definition.
 ROUTES: Final = CompiledFile(
     Path(__file__).with_name("compiled.json"),
     [Path(adapters.__file__).parent, Path(__file__).parent],

@@ -28,7 +28,7 @@ from opshift.registry.step_rules import (
 from opshift.registry.steps import Refuse, StepAction
 
 StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
-"""Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
+"""Kind of step: no change; type guard only; verbs or function body; adapter; refusal."""
 
 
 class VersionStep(FrozenRecord):
@@ -95,7 +95,7 @@ class _StepEnds(NamedTuple):
     target: OperatorVersion | None
     opset: int
 
-    def answer(self) -> StepAction | Literal["body"] | None:
+    def declared_action(self) -> StepAction | Literal["body"] | None:
         """Return the action that the definition declares for the step; `None` if it declares none."""
         source, target, opset = self
         if target is None:
@@ -121,7 +121,7 @@ def _step_ends(operator: Operator) -> Iterator[_StepEnds]:
 
 def _build_step(ends: _StepEnds, table: Mapping[StepKey, Adapter]) -> VersionStep:
     source, target, opset = ends
-    answer = ends.answer()
+    answer = ends.declared_action()
     pair = StepKey(source.domain, source.name, source.since_version, opset)
     step = partial(VersionStep, source, target, opset)
     if answer == "adapter":
