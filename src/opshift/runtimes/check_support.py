@@ -298,7 +298,7 @@ class RuntimeCheck:
             first = group.nodes[0]
             identity, newest = self._lookup.identity(first), self.runtime.opsets.get(first.domain)
             if newest and identity.since_version > newest < model.opsets.get(first.domain, 0):
-                continue  # newer opsets have the version: `_model_problems` reports the opset
+                continue  # the version is from a newer opset: `_model_problems` reports the opset
             if not first.scope.opset_of(first.domain):
                 continue  # `_model_problems` reports the missing import
             has_kernel = self._lookup.has_kernel_without_notes(group, model)
@@ -425,7 +425,7 @@ class RuntimeCheck:
         return ""
 
     def _misordered(self, node: ModelNode, model: ModelNodes) -> str:
-        """Return why a subgraph may not contain function bodies; empty if it may, or for a mere doubt."""
+        """Return why a subgraph may not contain function bodies; empty if it may, or if this is uncertain."""
         attribute = self._misorders_functions_in.get(f"{node.domain}.{node.node.op_type}")
         if attribute is None:
             return ""

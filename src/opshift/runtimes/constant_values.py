@@ -277,7 +277,7 @@ def _reads_of_constants(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
 def single_constant(scope: InferenceScope, name: str) -> SingleConstant | None:
     """Return a stored constant of shape [] or [1]; `None` for other values.
 
-    Optimizers remove nodes that return the constant unchanged.
+    Nodes that return the constant unchanged are skipped, because optimizers remove them.
     """
     if scope.shape(name) not in ((), (1,)):
         return None

@@ -21,7 +21,7 @@ FIRST_CAST_TO_NUMBERS: Final = 6
 """First opset in which the attribute `to` of Cast is a number; onnxruntime inserts only these Casts."""
 
 ASSUMED_TYPES: Final = {"tensor(float)"}
-"""Types that kernels implement if their documentation names no types."""
+"""Types that kernels are assumed to implement if their documentation names no types."""
 
 
 class KernelLookup:
@@ -31,7 +31,7 @@ class KernelLookup:
         runtime: the runtime.
         schemas: differences of its schemas from the definitions, by operator; `None` if no schemas apply.
 
-    `fallback` has the kernels of the fallback.
+    The argument `fallback` is the lookup of the fallback.
     """
 
     def __init__(

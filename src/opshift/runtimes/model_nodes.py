@@ -219,7 +219,7 @@ class ModelNode:
         return name and (self.scope.element_type(name), shape, self._constant(name))
 
     def _constant(self, name: str) -> Tensor | None:
-        """Return a constant that is small enough to be stored with the model's nodes, or `None`."""
+        """Return a constant that is small enough to build a function body from, or `None`."""
         found = self.scope.constant(name)
         is_small = found is not None and len(found.values) <= MAX_CONSTANT and can_pack_tensor(found)
         return found if is_small else None

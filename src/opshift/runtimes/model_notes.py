@@ -113,7 +113,7 @@ def refused_sizes(
             if value.name in later:
                 refused = [each for each in dims if each.ByteSize()]
             else:
-                refused = [each for each in dims if _is_foreign(each, names)]
+                refused = [each for each in dims if _has_unknown_name(each, names)]
             if refused:
                 yield f"{place}, value {value.name!r}", refused
 
@@ -127,7 +127,7 @@ def remove_refused_sizes(model: ModelNodes, operators: Collection[str]) -> bool:
     return bool(found)
 
 
-def _is_foreign(size: TensorShapeProto.Dimension, names: Collection[object] | None) -> bool:
+def _has_unknown_name(size: TensorShapeProto.Dimension, names: Collection[object] | None) -> bool:
     return names is not None and bool(size.dim_param) and size.dim_param not in names
 
 

@@ -101,7 +101,7 @@ class PatternSearch:
         return any(count > fused[constant, each] for each, count in reads.items())
 
     def _fused_reads(self, name: str) -> Counter[tuple[SingleConstant, str]]:
-        """Count occurrences of `NodePattern.fused`, by the constant of this input and its reader."""
+        """Count occurrences of `NodePattern.fused`, by the constant that is this input, and by its reader."""
         searched = [replace(self._pattern, nodes=each, node="", reused={}) for each in self._pattern.fused]
 
         def count(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
@@ -257,7 +257,7 @@ class PatternSearch:
         return None
 
     def _is_inner(self, value: str, name: str) -> bool:
-        """Return whether a pattern may contain a value: it varies, and nodes outside need it as described."""
+        """Return whether a value may be inside a pattern: it varies, and its other uses are permitted."""
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
         is_output = self._constants.is_output(scope, value)

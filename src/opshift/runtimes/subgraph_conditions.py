@@ -46,11 +46,13 @@ def ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
 
     The attribute `count` has the number of these inputs.
     """
-    number = _number(count, node)
+    number = _integer_attribute(count, node)
     if number is None:
         return None
     return any(
-        _names_for_outputs(graph).isdisjoint(each.name for each in graph.input[_earlier(graph, number) :])
+        _names_for_outputs(graph).isdisjoint(
+            each.name for each in graph.input[_count_of_first(graph, number) :]
+        )
         for graph in subgraphs([name], node)
     )
 
@@ -60,16 +62,18 @@ def returns_inputs(name: str, count: str, node: ModelNode) -> bool | None:
 
     The attribute `count` has the number of last inputs; early outputs have the positions of the other inputs.
     """
-    number = _number(count, node)
+    number = _integer_attribute(count, node)
     if number is None:
         return None
     return any(
-        not _copies(graph, number).isdisjoint(each.name for each in graph.output[: _earlier(graph, number)])
+        not _copies(graph, number).isdisjoint(
+            each.name for each in graph.output[: _count_of_first(graph, number)]
+        )
         for graph in subgraphs([name], node)
     )
 
 
-def _number(name: str, node: ModelNode) -> int | None:
+def _integer_attribute(name: str, node: ModelNode) -> int | None:
     """Return an attribute that is an integer; `None` if it is absent, not an integer or unknown."""
     try:
         value = node.node.attribute(name)
@@ -78,7 +82,7 @@ def _number(name: str, node: ModelNode) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _earlier(graph: GraphProto, number: int) -> int:
+def _count_of_first(graph: GraphProto, number: int) -> int:
     """Return how many inputs are before the last `number` inputs."""
     return max(len(graph.input) - number, 0)
 
@@ -94,7 +98,7 @@ def _names_for_outputs(graph: GraphProto) -> set[str]:
 
 def _copies(graph: GraphProto, number: int) -> set[str]:
     """Return the last `number` inputs, and the results that may be equal to one of them."""
-    names = {each.name for each in graph.input[_earlier(graph, number) :]}
+    names = {each.name for each in graph.input[_count_of_first(graph, number) :]}
     for each in graph.node:
         if each.op_type in COPYING and each.input and each.input[0] in names:
             names.update(each.output)

@@ -26,7 +26,7 @@ def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registr
         return ()
     try:
         nodes = ModelNodes(model, registry)
-    except InvalidModel:  # calls that are nested too deep must not prevent the conversion
+    except InvalidModel:  # calls that are nested too deeply must not prevent the conversion
         return ()
     found = ((name, RuntimeCheck(get_runtime(name)).check(nodes).missing) for name in names)
     return tuple(_warning_sentence(name, missing) for name, missing in found if missing)
