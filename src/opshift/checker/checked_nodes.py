@@ -42,7 +42,7 @@ class CheckedNode:
 
     @property
     def location(self) -> str:
-        """The place of the node in the model, for findings."""
+        """Place of the node, for findings."""
         labelled = node_label(self.proto.name, self.proto.op_type, self.outputs)
         return f"{self.container.location}, node {labelled}"
 
@@ -123,7 +123,7 @@ class CheckedAttribute:
 
     @property
     def location(self) -> str:
-        """The place of the attribute in the model, for findings."""
+        """Place of the attribute, for findings."""
         return f"{self.node.location}, attribute {self.proto.name!r}"
 
 
@@ -136,7 +136,7 @@ class CheckedValue(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The place of the value in the model, for findings."""
+        """Place of the value, for findings."""
         return f"{self.container.location}, {self.role} {self.proto.name!r}"
 
     @property
@@ -146,7 +146,7 @@ class CheckedValue(NamedTuple):
 
     @property
     def cache_key(self) -> Hashable:
-        """Cache key; `None` for a value with documentation or metadata, or without a text name."""
+        """Cache key; `None` for a value with documentation or metadata, or without a name of type `str`."""
         proto = self.proto
         if not (proto.name and _is_text(proto.name)) or proto.doc_string or proto.metadata_props:
             return None
@@ -163,7 +163,7 @@ class CheckedSparseTensor(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The place of the tensor in the model, for findings."""
+        """Place of the tensor, for findings."""
         return f"{self.owner.location}, {self.role}{_quoted_name(self.proto.values.name)}"
 
 
@@ -177,7 +177,7 @@ class CheckedTensor(NamedTuple):
 
     @property
     def location(self) -> str:
-        """The place of the tensor in the model, for findings."""
+        """Place of the tensor, for findings."""
         return f"{self.owner.location}, {self.role}{_quoted_name(self.proto.name)}"
 
     @property

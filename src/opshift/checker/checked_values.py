@@ -55,7 +55,7 @@ class ShapedNode:
 
     @property
     def location(self) -> str:
-        """The place of the node in the model, for findings."""
+        """Place of the node, for findings."""
         return self.node.location
 
     @cached_property
@@ -107,7 +107,7 @@ class TypedNode:
 
     @property
     def location(self) -> str:
-        """The place of the node in the model, for findings."""
+        """Place of the node, for findings."""
         return self.node.location
 
     def bound_inputs(self) -> Iterator[BoundValue]:

@@ -47,7 +47,7 @@ class CheckedContainer:
 
     Attributes:
         location: the name of the container in messages.
-        imports: the opset imports as part of cache keys.
+        imports: the opset imports in hashable form, for cache keys.
         is_top: whether this is the main graph or a training graph, not an attribute of a node.
         scope: the values; `scope.defined_names` has the outputs of the nodes that are checked so far.
         may_not_run: whether the container is in a branch of an If node, which may be for inputs of other

@@ -36,7 +36,7 @@ BASE_TYPES = frozenset(range(1, 16))
 """Numbers of the element types that every IR version has."""
 
 ANY_ATTRIBUTE = frozenset({"*"})
-"""Placeholder for unknown attributes, of which only those with messages are examined."""
+"""Placeholder for unknown attributes; only those with messages are examined."""
 
 
 MessageT = TypeVar("MessageT", NodeProto, AttributeProto, TensorProto, ValueInfoProto)

@@ -84,7 +84,7 @@ def output_produced(function: CheckedFunction) -> Problems:
 
 @rule("function.opset", ERROR, SOURCE, "import the opset of the model, or inline the function")
 def opset(node: CheckedCall) -> Problems:
-    """An operator in a function must have the same version as by the opset imports of the model."""
+    """An operator in a function must have the same version under the opset imports of the model."""
     container, operator = node.container, node.operator
     if container.key is None or operator is None:
         return

@@ -47,7 +47,7 @@ def input_shapes(shaped: ShapedNode) -> Problems:
 
 @rule("node.requires", ERROR, SIGNATURE, "correct the attribute, or the shape or value of the input")
 def requirements(shaped: ShapedNode) -> Problems:
-    """A node must keep the requirements of its operator for ranks, lengths and values."""
+    """A node must meet the requirements of its operator for ranks, lengths and values."""
     container = shaped.node.container
     if shaped.operator.requires and not container.may_not_run and not shaped.view.has_attribute_references:
         yield from requirement_problems(shaped.context)
