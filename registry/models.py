@@ -91,10 +91,10 @@ class Attribute(Described):
 
 
 class Deprecation(Record):
-    """Marks a version that is deprecated, with the operators that replace it."""
+    """Deprecation of an operator by a version, with the operators to use instead."""
 
     replaced_by: str | tuple[str, ...] | None = None
-    """The operator that replaces this one, or several that do so together; with the domain if it differs."""
+    """The operator, or several together, to use instead; a name in another domain contains the domain."""
     mapping: str = ""
     """Text for users: how to express a node by these operators."""
 

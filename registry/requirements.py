@@ -110,7 +110,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def _compiled(tree: ast.expr, names: set[str], terms: dict[str, Evaluate]) -> Evaluate:
-    """Return a function that evaluates an expression; add names and terms in it to `names` and `terms`."""
+    """Return a function that evaluates an expression; add its names and terms to `names` and `terms`."""
     match tree:
         case ast.Constant(value=int() | float() | str() as value):
             return lambda node: value

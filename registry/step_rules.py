@@ -167,7 +167,7 @@ def _is_same(value: Value, default: Value, kind: str) -> bool:
 def _changed_default(
     name: str, attribute: Attribute, new: OperatorVersion, verbs: tuple[AnyVerb, ...]
 ) -> Iterator[Refutation]:
-    """Apply `verbs` to a node without the attribute; yield a refutation if it gets another value."""
+    """Apply `verbs` to a node without the attribute; yield a refutation if the attribute's value changes."""
     assert attribute.default is not None
     if any(_refuses_or_removes(verb, name, attribute) for verb in verbs):
         return

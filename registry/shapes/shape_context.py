@@ -20,7 +20,7 @@ class ListSetting(NamedTuple):
 
 
 class InvalidFlag(Exception):
-    """The definition does not allow the value of an integer attribute; runtimes interpret it differently."""
+    """The definition does not allow the value of an integer attribute; runtimes disagree on its meaning."""
 
 
 def list_length(shape: Shape | None) -> int | None:

@@ -85,7 +85,7 @@ class CheckedCall(CheckedNode):
 
     @property
     def key(self) -> NodeKey | None:
-        """Node key; `None` if it is large, or for an overload or attributes that are not plain or small."""
+        """Node key; `None` for a large key, an overload, or attributes that are neither plain nor small."""
         operator, proto = self.operator, self.proto
         is_plain = operator.has_plain_attributes if operator is not None else not proto.attribute
         if overload_of(proto) or not (is_plain or has_small_tensors(proto)):

@@ -190,11 +190,11 @@ class Scope(InferenceScope):
         return name in self._captured
 
     def element_type(self, name: str) -> str | None:
-        """Return an element type such as `float16`, or the type string of a non-tensor; `None` if unknown."""
+        """Implement `Facts.element_type`."""
         return self._types.fact_of(name, self)
 
     def shape(self, name: str) -> Shape | None:
-        """Return the shape of a value, with `None` for unknown dimensions; `None` if the rank is unknown."""
+        """Implement `Facts.shape`."""
         return without_symbols(self.symbolic_shape(name))
 
     def comparable_shapes(self, names: Sequence[str]) -> tuple[Shape | None, ...]:
@@ -227,7 +227,7 @@ class Scope(InferenceScope):
         return self._shapes.fact_of(name, self)
 
     def rank(self, name: str) -> int | None:
-        """Return the rank of a value; `None` if it is unknown."""
+        """Implement `Facts.rank`."""
         return self._ranks.fact_of(name, self)
 
     def rank_so_far(self, name: str) -> int | None:
@@ -239,11 +239,11 @@ class Scope(InferenceScope):
         return self.declared_rank(name)
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
-        """Return the shape of a value of the subgraph `graph` of a node."""
+        """Implement `Facts.nested_shape`."""
         return self.child(graph).shape(name)
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value if it is the same in every run; `None` otherwise."""
+        """Implement `Facts.constant`."""
         scope = defining_scope(self, name)
         return None if scope is None else scope.element_facts.constant(name, scope)
 

@@ -141,7 +141,7 @@ def _restore_backup(backup: Path, path: Path) -> None:
         backup.replace(path)
     except OSError:
         backup.rename(path)
-    # a rename onto another link of one file keeps both links: remove the backup
+    # a rename between two links of one file does nothing: remove the backup
     backup.unlink(missing_ok=True)
 
 

@@ -66,7 +66,7 @@ def pack_version(text: str) -> int:
     if max(major, minor) > MAX_PART or patch > MAX_PATCH:
         raise UsageError(f"{text!r} is not a model version", remedy=_EXAMPLE)
     if major == minor == 0:
-        reason = f"{text!r} is stored as the number of a simple version"
+        reason = f"{text!r} would be stored as the simple number {patch}"
         raise UsageError(reason, remedy="start at 0.1.0")
     packed = major << 48 | minor << 32 | patch
     return packed - UINT64_COUNT if packed >= SIGN_BIT else packed

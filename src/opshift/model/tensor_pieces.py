@@ -161,7 +161,7 @@ def size_of_ranges(pieces: Sequence[OutputPiece]) -> int:
 
 
 def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[OutputPiece]:
-    """Replace the tensors at marked positions of a serialized message, and update the lengths around them.
+    """Replace the tensors at marked positions of a serialized message, and update the enclosing lengths.
 
     `name` is the message type, such as `ModelProto`; `marks` are the positions, in ascending order.
     """

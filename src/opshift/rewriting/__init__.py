@@ -1,1 +1,1 @@
-"""The graph of operator versions, routes through it, and the rewriting of one node."""
+"""The version graph, routes, and the rewriting of a node, with validation and a cache."""

@@ -174,7 +174,7 @@ MAX_STEPS = 50_000
 """Maximum number of steps per node; bounds the time, and ends steps that undo each other in a cycle."""
 
 MAX_REPETITIONS = 500
-"""Number of runs of one private adapter for one node; above it, the adapter causes an exceeded limit."""
+"""Number of runs of one private adapter for one node; with more, an exceeded limit counts as its error."""
 
 INVALID_NODE_ERRORS = (
     LookupError,
@@ -249,8 +249,7 @@ def rewrite_node(
         if refusals:
             raise _most_severe(refusals, source)
     except (CannotConvert, ExtensionFailed):
-        # If the node is invalid, report that instead. Validation is slow, so unchanged nodes are not
-        # validated.
+        # Report an invalid node instead. Validation is slow, so unchanged nodes are not validated.
         validate_node(node, first.operator, first.older_versions)
         validate_axes(node, first.operator, facts)
         raise

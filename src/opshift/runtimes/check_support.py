@@ -73,7 +73,7 @@ class ModelSupport(FrozenRecord):
     missing: tuple[MissingKernel, ...]
     """Nodes that the runtime does not implement, and properties of the model that it does not accept."""
     warnings: tuple[str, ...] = ()
-    """Known wrong results of kernels that the model uses."""
+    """Known wrong or inexact results of kernels that the model uses."""
     wrong: tuple[str, ...] = ()
     """Operator versions with wrong results; replacing their nodes avoids these results."""
     uncertain: tuple[str, ...] = ()

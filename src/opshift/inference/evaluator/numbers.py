@@ -95,7 +95,7 @@ def equal_sizes(first: int, second: int) -> bool | None:
 
 
 def less_size(first: int, second: int) -> bool | None:
-    """Return True if `first` is smaller than `second` in every run, False if it never is, else `None`."""
+    """Return True if `first` is smaller than `second` in every run, False if in no run, else `None`."""
     if first == second:
         return False
     if not is_symbol(second) and second <= 0:
