@@ -1,4 +1,4 @@
-"""Errors of operator definitions, and of the resolution of operator names at an opset."""
+"""Errors of operator definitions and of operator names at an opset, and checks of arguments."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class LintRule:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Return a remedy with the names in `known` that are similar to a word, or else the first names."""
+    """Return a remedy with the names in `known` that are similar to a word, or else with the first names."""
     names = tuple(dict.fromkeys(known))
     shown = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
     return did_you_mean(str(word), names, f"use one of {shown}" if names else "")

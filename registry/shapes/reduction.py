@@ -1,4 +1,4 @@
-"""Output shapes of reductions."""
+"""Output shapes of reductions and of Det."""
 
 from opshift.model.types import Shape
 from opshift.registry.shapes.dims import normalize_axes, normalize_axis, unknown, with_dims, without_axes

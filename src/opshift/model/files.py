@@ -1,4 +1,4 @@
-"""Read models from files, bytes, messages and onnx_ir models, and write them to files atomically.
+"""Read models from files, bytes, messages and onnx_ir models, write files atomically, pause the collector.
 
 A caller that passes an onnx_ir model has imported onnx_ir, so recognizing the model needs no import.
 """

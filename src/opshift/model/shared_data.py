@@ -1,4 +1,4 @@
-"""Data that all callers and threads share: frozen records, read-only dictionaries, cached results."""
+"""Frozen records, read-only dictionaries and cached results, which threads share; deprecated aliases."""
 
 from __future__ import annotations
 

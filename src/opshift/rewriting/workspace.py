@@ -1,4 +1,4 @@
-"""Workspace of one graph or function: the names and constants that its conversion adds."""
+"""Workspace of one graph or function: names, constants and allowed deviations of its conversion."""
 
 from __future__ import annotations
 

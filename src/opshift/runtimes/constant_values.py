@@ -1,4 +1,4 @@
-"""Values that are the same in every run, which runtimes compute in advance."""
+"""Values that are the same in every run, which runtimes compute in advance, and how models store them."""
 
 from __future__ import annotations
 
@@ -313,8 +313,7 @@ def is_misread(tensor: TensorProto, runtime: Runtime) -> bool:
     element_type = NAME_BY_NUMBER.get(tensor.data_type)
     if element_type is None or 0 not in tensor.dims:
         return False
-    # Without raw bytes, the type would have to come from a typed field, which such runtimes misread; an
-    # empty tensor has no raw bytes.
+    # A runtime reads elements of `raw_types` only from raw bytes, and an empty tensor has none.
     is_read = runtime.reads_empty_constants and element_type not in runtime.raw_types
     # OpenVINO reads vectors of int64 correctly as sizes and axes, which most of them are.
     return not is_read and not (len(tensor.dims) == 1 and element_type == "int64")

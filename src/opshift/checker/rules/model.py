@@ -97,7 +97,7 @@ def graph(model: CheckedModel) -> Problems:
         yield "has no graph"
 
 
-# ONNX requires a domain, but few exporters write one: a finding for each model would hide other findings.
+# An absent domain gets no finding: ONNX requires a domain, but few exporters write one.
 @rule("model.domain", INFO, "IR: Models", "reverse a domain name that you own, such as com.example")
 def model_domain(model: CheckedModel) -> Problems:
     """The domain of a model should be a reversed DNS name."""
