@@ -35,8 +35,8 @@ def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -
         # Private rules get no symbols: they may round or compare sizes, which is wrong for symbols.
         return Inferred(known, context.is_cacheable, context.constants)
     computed = _apply_rule(symbolic)
-    # Only small numbers from Reshape are sizes: symbols cancel out in the exact quotient for -1. Small numbers
-    # from other rules may depend on symbols, such as the minimum of a symbol and 5.
+    # Only small numbers from Reshape are sizes: symbols cancel out in the exact quotient for -1. Small
+    # numbers from other rules may depend on symbols, such as the minimum of a symbol and 5.
     is_exact = operator.shape == "reshape"
     names = (scope.value_prefix + each for each in node.outputs)
     rows = zip(known, (*computed, *[None] * len(known)), names, strict=False)

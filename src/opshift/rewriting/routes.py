@@ -1,4 +1,4 @@
-"""Routes: the steps that convert an operator from an opset to the target; compiled paths and lazy adapters."""
+"""Routes: the steps that convert an operator to the target opset; compiled paths and lazy adapters."""
 
 from __future__ import annotations
 
