@@ -43,7 +43,7 @@ NEWEST_FIELD = "configuration"
 CachedTarget = TypeVar("CachedTarget", CheckedValue, CheckedTensor)
 
 MAX_ERRORS = 20_000
-"""The check stops after this number of errors: more findings help nobody, and take long to write."""
+"""The check stops after this number of errors: a longer list would take too long to compute and to read."""
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 """Rules whose violations prevent the search for IR features, which must read the whole model."""
