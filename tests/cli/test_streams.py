@@ -71,6 +71,12 @@ def test_verifies_before_the_first_byte_is_written(old_model: Path) -> None:
     assert done.stdout_bytes == convert_version(old_model.read_bytes(), 17)
 
 
+def test_recommends_a_command_for_standard_input(old_model: Path) -> None:
+    newer = convert_version(old_model.read_bytes(), 24)
+    done = invoke(newer, "runs", "-", "--runtime", "onnxruntime-1.16.3", "--explain")
+    assert "opshift convert - OUT -t " in done.stdout
+
+
 READING = {
     "plan": ("plan", "-", "-t", "17"),
     "check": ("check", "-"),

@@ -299,8 +299,7 @@ def _remove_unfinished_of(tasks: Sequence[Task], _: BaseException) -> None:
 def _outcome_of(task: Task, result: ModelOutcome | LostTask) -> ModelOutcome:
     if not isinstance(result, LostTask):
         return result
-    reason = f"the worker that converted the model ended: {result}"
-    return failure(task, OpshiftError(reason, place=task.source, remedy="use fewer workers"), WORKER_LOST)
+    return failure(task, result.as_error(task.source), WORKER_LOST)
 
 
 Item = TypeVar("Item")

@@ -35,6 +35,11 @@ WORKER_LOST = "WorkerLost"
 class LostTask(str):
     """Result of a task that failed alone, usually because its worker ended; the text is the error."""
 
+    def as_error(self, place: str) -> OpshiftError:
+        """Return the error for a result of the task; `place` is the model."""
+        reason = f"the worker that read the model failed: {self}"
+        return OpshiftError(reason, place=place, remedy="if its memory was exhausted, use fewer workers")
+
 
 Done = list[tuple[Task, Result | LostTask]]
 """Tasks of a chunk with their results."""

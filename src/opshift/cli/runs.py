@@ -17,7 +17,7 @@ from opshift.cli.gate.several import GateOptions
 from opshift.cli.options import expand_records, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
-from opshift.cli.paths import model_input
+from opshift.cli.paths import STDIN, model_input
 from opshift.converter.streaming.external_data import open_with_data_files
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
@@ -219,6 +219,7 @@ def _notes_text(result: RuntimeResult) -> str:
 
 def _command_for(source: str, result: RuntimeResult, runtime: str) -> str:
     """Return the command that makes a model run on `runtime`; empty if it runs, or if no command helps."""
+    source = "-" if source == STDIN else source
     conversion = result.conversion
     if conversion is not None and conversion.succeeds:
         targets = "".join(f" -t {each}" for each in _target_arguments(conversion))

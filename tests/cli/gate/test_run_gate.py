@@ -377,7 +377,7 @@ def test_worker_that_dies_is_a_result(run: Run, zoo: Path) -> None:
         ("zoo/a.onnx", "WorkerLost"),
         ("zoo/d.onnx", "WorkerLost"),
     ]
-    assert models[0]["reason"] == "the process that read the file ended: exit code 3"
+    assert models[0]["reason"] == "the worker that read the model failed: exit code 3"
 
 
 @pytest.mark.some_cases(1)

@@ -198,7 +198,10 @@ def _inspect_models(
         with closing(run_chunks(function, locations, jobs=options.jobs)) as chunks:
             for file, found in chain.from_iterable(chunks):
                 yield from _drain_results(unreadable)
-                yield _result_of_lost_task(file, found) if isinstance(found, LostTask) else found
+                if isinstance(found, LostTask):
+                    yield failure(file, found.as_error(file), WORKER_LOST)
+                else:
+                    yield found
     yield from _drain_results(unreadable)
 
 
@@ -227,15 +230,10 @@ def _recorded_results(
     ):
         for task, found in chain.from_iterable(chunks):
             yield (
-                _result_of_lost_task(task.file, found)
+                failure(task.file, found.as_error(task.file), WORKER_LOST)
                 if isinstance(found, LostTask)
                 else record.result(task, found)
             )
-
-
-def _result_of_lost_task(file: str, reason: LostTask) -> GateResult:
-    error = OpshiftError(f"the process that read the file ended: {reason}", remedy="use fewer --jobs")
-    return failure(file, error, WORKER_LOST)
 
 
 Found = TypeVar("Found", bound=Inspected)
