@@ -14,7 +14,7 @@ from opshift.converter.options import AllowLike, ConvertArguments, Options, Targ
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import plan_model
 from opshift.converter.report import Report, conversion_report
-from opshift.model.errors import UsageError, reading_text
+from opshift.model.errors import UsageError
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -27,6 +27,7 @@ from opshift.model.files import (
     is_onnx_ir,
     model_of,
     reading_onnx_ir,
+    requiring_text,
     serialize_model,
 )
 from opshift.model.messages import ModelProto
@@ -298,7 +299,7 @@ def plan_version(
 
 
 @gc_paused
-@reading_text()
+@requiring_text
 def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     """Convert a model with validated options, and return the ModelProto and the plan that was applied."""
     source, owned = model_of(model)
@@ -330,7 +331,7 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 
 
 @gc_paused
-@reading_text()
+@requiring_text
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does, with validated options."""
     original = _inspect(model, options)
@@ -377,6 +378,7 @@ def _apply(plan: Plan, model: ModelProto, options: Options, original: OriginalPr
 
 
 @gc_paused
+@requiring_text
 def try_convert(model: ModelProto, options: Options, *, owned: bool = True) -> tuple[ModelProto | None, Plan]:
     """Convert a model, and return it with the plan; return `None` and the plan after a refusal.
 

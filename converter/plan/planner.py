@@ -22,7 +22,8 @@ from opshift.converter.refusals import Refusal
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey, survey
-from opshift.model.errors import CannotConvert, InvalidModel, reading_text
+from opshift.model.errors import CannotConvert, InvalidModel
+from opshift.model.files import requiring_text
 from opshift.model.graphs import (
     MAX_NODES,
     ContainerProto,
@@ -324,7 +325,7 @@ class Planner:
         return [(position, calls[id(proto)]) for position, proto in nodes if id(proto) in calls]
 
 
-@reading_text()
+@requiring_text
 def plan_model(model: ModelProto, options: Options, *, owned: bool = False) -> tuple[ModelProto, Plan]:
     """Return the model to convert (or a changed copy) and its plan; `model` may change if it is `owned`."""
     require_graph(model)

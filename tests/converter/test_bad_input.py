@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from onnx import NodeProto, TensorProto, helper
 from support.execution import build
 
+from opshift import DoesNotFit, diagnose, fit, infer, reach, runs
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
@@ -551,3 +553,31 @@ def test_changed_byte_ends_in_a_model_or_a_typed_error(data: st.DataObject) -> N
     original[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
     result = convert_or_error(bytes(original), data.draw(st.sampled_from([7, 10, 13, 21])))
     assert result.reason if isinstance(result, OpshiftError) else result.HasField("graph")
+
+
+@pytest.mark.parametrize("form", ["message", "bytes", "file"])
+@pytest.mark.parametrize(
+    "answer",
+    [runs, reach, infer, diagnose, lambda model: fit(model, "onnxruntime-1.31.1")],
+    ids=["runs", "reach", "infer", "diagnose", "fit"],
+)
+@pytest.mark.parametrize("place", ["dimension", "input", "output", "graph"])
+def test_text_that_is_not_utf8(
+    place: str, answer: Callable[[Any], object], form: str, tmp_path: Path
+) -> None:
+    """Each function raises InvalidModel, or returns a result that does not need the text."""
+    valid = model_of(node("Relu", ["x"], ["y"]), node("Exp", ["y"], ["z"]), opset=17, outputs=("z",))
+    if place == "dimension":
+        valid.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "PLACEHOLDER"
+    elif place == "graph":
+        valid.graph.name = "PLACEHOLDER"
+    else:
+        getattr(valid.graph.node[1], place)[0] = "PLACEHOLDER"
+    model: Any = with_invalid_utf8(valid)
+    if form != "message":
+        model = model.SerializeToString()
+    if form == "file":
+        (tmp_path / "model.onnx").write_bytes(model)
+        model = tmp_path / "model.onnx"
+    with suppress(InvalidModel, DoesNotFit):
+        answer(model)

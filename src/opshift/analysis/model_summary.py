@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from opshift.model.files import requiring_text
 from opshift.model.graphs import nested_containers, require_graph, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.model.model_version import unpack_version
@@ -71,6 +72,7 @@ class ModelSummary:
         return sum(use.count for use in self.operators if use.kind == "unresolved")
 
 
+@requiring_text
 def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     """Count the nodes of a model and resolve their operators; raise InvalidModel if it has no graph."""
     require_graph(model)

@@ -26,7 +26,7 @@ from opshift.inference.call_facts import CallSite
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.binary_files import is_readable
 from opshift.model.errors import InvalidModel, path_argument
-from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes, reading_onnx_ir
+from opshift.model.files import BYTES_TYPES, gc_paused, is_text, model_of, read_bytes, reading_onnx_ir
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, require_limited_lists
 from opshift.model.locations import folder_of
 from opshift.model.messages import AttributeProto, TrainingInfoProto, ValueInfoProto
@@ -91,25 +91,13 @@ def check(
         walk.check(ModelSource("model", error_count=MAX_ERRORS))
     except (UnicodeDecodeError, TypeError, AttributeError, InvalidModel) as error:
         # For a string field that is not UTF-8, some protobuf releases raise an error, others return bytes.
-        if isinstance(error, UnicodeDecodeError) or not _is_text(proto):
+        if isinstance(error, UnicodeDecodeError) or not is_text(proto):
             walk.check(ModelSource("model", is_text=False))
         elif isinstance(error, InvalidModel):
             walk.check(ModelSource(str(error.place) or "model", error.reason, error.remedy))
         else:
             raise
     return tuple(walk.findings)
-
-
-def _is_text(message: Any) -> bool:
-    """Return whether all string fields of a message and of its nested messages are UTF-8 text."""
-    for field, value in message.ListFields():
-        for each in value if hasattr(value, "extend") else (value,):
-            if hasattr(each, "ListFields"):
-                if not _is_text(each):
-                    return False
-            elif field.type == field.TYPE_STRING and isinstance(each, bytes):
-                return False
-    return True
 
 
 def require_legal(model: Any, registry: Registry | None = None, when: str = "") -> None:

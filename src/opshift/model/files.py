@@ -10,10 +10,10 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeGuard, TypeVar, cast
+from typing import Any, ParamSpec, Protocol, TypeGuard, TypeVar, cast
 
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.binary_files import (
@@ -24,7 +24,7 @@ from opshift.model.binary_files import (
     path_to_write,
     read_blocks,
 )
-from opshift.model.errors import CannotWrite, InvalidModel, Place, reading_text
+from opshift.model.errors import CannotWrite, InvalidModel, OpshiftError, Place, not_utf8_error
 from opshift.model.locations import is_url
 from opshift.model.messages import DecodeError, EncodeError, ModelProto
 from opshift.model.wire_format import ReadBytes, fields
@@ -68,19 +68,65 @@ def is_onnx_ir(model: object) -> TypeGuard[OnnxIrModel | OnnxProgram]:
     return package is not None and isinstance(held, package.Model)
 
 
-def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a function that reads models: convert each onnx_ir argument to a ModelProto.
+def requiring_text(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a function that reads models: it raises InvalidModel if a string of a model is not UTF-8.
 
-    Placeholders replace the large tensors while the function runs. If a string of a model is not UTF-8, the
-    function raises InvalidModel.
+    For such a string, some protobuf releases raise UnicodeDecodeError. Others return bytes, which lead to
+    other errors: only then are the strings examined, because that takes longer than most functions.
     """
 
     @wraps(function)
+    def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except OpshiftError:
+            raise
+        except Exception as error:
+            is_about_text = isinstance(error, UnicodeDecodeError)
+            if is_about_text or any(map(_has_invalid_text, (*args, *kwargs.values()))):
+                raise not_utf8_error() from error
+            raise
+
+    return checked
+
+
+def _has_invalid_text(argument: Any) -> bool:
+    """Return whether an argument is a model, serialized model or path of a model with invalid text."""
+    if not is_message(argument):
+        if not isinstance(argument, (str, os.PathLike, *BYTES_TYPES)):
+            return False
+        with suppress(OpshiftError, OSError):
+            return not is_text(model_of(argument)[0])
+        return False
+    return not is_text(argument)
+
+
+def is_text(message: Any) -> bool:
+    """Return whether all string fields of a message and of its nested messages are UTF-8 text."""
+    for field, value in message.ListFields():
+        for each in value if hasattr(value, "extend") else (value,):
+            if hasattr(each, "ListFields"):
+                if not is_text(each):
+                    return False
+            elif field.type == field.TYPE_STRING and isinstance(each, bytes):
+                return False
+    return True
+
+
+def reading_onnx_ir(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a function that reads models: convert each onnx_ir argument to a ModelProto.
+
+    Placeholders replace the large tensors while the function runs. Models must have valid text, see
+    `requiring_text`.
+    """
+    checked = requiring_text(function)
+
+    @wraps(function)
     def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        with ExitStack() as stack, reading_text():
+        with ExitStack() as stack:
             given = [message_of(each, stack) for each in args]
             named = {name: message_of(each, stack) for name, each in kwargs.items()}
-            return function(*given, **named)  # type: ignore[arg-type]
+            return checked(*given, **named)  # type: ignore[arg-type]
 
     return wrapper
 

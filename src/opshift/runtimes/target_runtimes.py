@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from opshift.model.errors import InvalidModel
+from opshift.model.files import requiring_text
 from opshift.model.message_text import counted_labels
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import short_label
@@ -22,12 +23,15 @@ MAX_OPERATORS = 3
 def unsupported_by(runtimes: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
     """Return a sentence for each runtime with kernel data that is known not to run the whole model."""
     names = list(filter(None, map(find_runtime, runtimes)))
-    if not names:
-        return ()
     try:
-        nodes = ModelNodes(model, registry)
-    except InvalidModel:  # calls that are nested too deeply must not prevent the conversion
+        return _warning_sentences(names, model, registry) if names else ()
+    except InvalidModel:  # calls that are nested too deeply, or invalid text, must not prevent the conversion
         return ()
+
+
+@requiring_text
+def _warning_sentences(names: Iterable[str], model: ModelProto, registry: Registry) -> tuple[str, ...]:
+    nodes = ModelNodes(model, registry)
     found = ((name, RuntimeCheck(get_runtime(name)).check(nodes).missing) for name in names)
     return tuple(_warning_sentence(name, missing) for name, missing in found if missing)
 

@@ -11,8 +11,7 @@ from opshift.analysis.comparison.operators import operator_changes
 from opshift.converter.signature import ModelChange, Signature, denotations
 from opshift.model import model_version
 from opshift.model.atomic_files import have_equal_content
-from opshift.model.errors import reading_text
-from opshift.model.files import ModelLike, model_of
+from opshift.model.files import ModelLike, model_of, requiring_text
 from opshift.model.graphs import require_graph, require_limited_depth
 from opshift.model.locations import folder_of
 from opshift.model.messages import (
@@ -141,9 +140,8 @@ def _image_metadata(model: ModelProto) -> dict[str, str]:
 
 def _external_files(model: ModelProto) -> set[str]:
     """Return the external data files of all tensors, including tensors in attributes and subgraphs."""
-    with reading_text():
-        tensors = (each for each in _tensors_of(model) if each.data_location == EXTERNAL)
-        return {read_external_data(each).location for each in tensors} - {""}
+    tensors = (each for each in _tensors_of(model) if each.data_location == EXTERNAL)
+    return {read_external_data(each).location for each in tensors} - {""}
 
 
 def _tensors_of(model: ModelProto) -> Iterator[TensorProto]:
@@ -222,6 +220,7 @@ def _serialize_each(messages: Iterable[Message]) -> list[bytes]:
     return [each.SerializeToString(deterministic=True) for each in messages]
 
 
+@requiring_text
 def compare(
     old: ModelLike, new: ModelLike, *, same_meaning: bool = False, registry: Registry | None = None
 ) -> Comparison:

@@ -144,7 +144,7 @@ class _Trials:
         self._runtime = runtime
         self._options = options
         self.check = RuntimeCheck(runtime)
-        self._is_first = True
+        self._first: Attempt | None = None
         self._fitting: dict[bytes, Attempt] = {}
         """Attempts that fit, by the serialized converted copy with one node of each kind."""
         self.failures = _Failures(nodes, runtime, options)
@@ -158,9 +158,8 @@ class _Trials:
 
         If the converted copy has the same nodes as at an earlier target, return the attempt for that target.
         """
-        if self._is_first:  # most models fit at the first opset, so create no copy for it
-            self._is_first = False
-            attempt = self._attempt_at(self._model, target, strict)
+        if self._first is None:  # most models fit at the first opset, so create no copy for it
+            self._first = attempt = self._attempt_at(self._model, target, strict)
             if not attempt.missing:
                 return attempt
         if self._distinct_model is None:
@@ -187,7 +186,10 @@ class _Trials:
         """
         best, missing = nearest_failure(failed, self._nodes)
         if self._distinct_model is not None:
-            best = self._attempt_at(self._model, best.target, None)
+            if self._first is not None and self._first.target == best.target:
+                best = self._first
+            else:
+                best = self._attempt_at(self._model, best.target, None)
             if not best.missing:
                 return best
             missing = best.missing_with_others()

@@ -30,7 +30,6 @@ from opshift.converter.report import Report
 from opshift.inference.facts import InferenceScope
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.attributes import INTS, TENSOR
-from opshift.model.errors import reading_text
 from opshift.model.files import (
     BYTES_TYPES,
     BytesLike,
@@ -41,6 +40,7 @@ from opshift.model.files import (
     is_message,
     is_onnx_ir,
     model_of,
+    requiring_text,
     serialize_model,
 )
 from opshift.model.graphs import (
@@ -310,7 +310,7 @@ def fit_options(
     )
 
 
-@reading_text()
+@requiring_text
 def fit_message(model: ModelProto, runtime: Runtime, options: Options) -> tuple[ModelProto, FitReport]:
     """Fit a ModelProto like `fit`; `fit_options` returns the options."""
     declared, changes = with_declared_shapes(model, dict(options.shapes), options.registry)

@@ -23,8 +23,8 @@ from opshift.analysis.model_diff.result import (
     Region,
 )
 from opshift.model.attributes import graphs_in
-from opshift.model.errors import CannotWrite, reading_text
-from opshift.model.files import ModelLike, serialize_model
+from opshift.model.errors import CannotWrite
+from opshift.model.files import ModelLike, requiring_text, serialize_model
 from opshift.model.graphs import (
     Container,
     ContainerProto,
@@ -306,6 +306,7 @@ class ContainerPair(NamedTuple):
     renames: Renames
 
 
+@requiring_text
 def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
     """Compare two models node by node.
 
@@ -324,8 +325,7 @@ def diff_model(old: ModelLike, new: ModelLike) -> ModelDiff:
         InvalidModel: `old` or `new` is not a model with a graph, or has names that are not UTF-8.
     """
     before, after = model_with_graph(old), model_with_graph(new)
-    with reading_text():
-        containers, kept = _compare_models(before, after)
+    containers, kept = _compare_models(before, after)
     if external_data_may_differ(before, after, (folder_of(old), folder_of(new))):
         change = PropertyChange(
             "external data files", "", "different, or not compared: both models must be files"
