@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from onnx import NodeProto, TensorProto, helper
 from support.execution import build
 
-from opshift import DoesNotFit, diagnose, fit, infer, reach, runs
+from opshift import DoesNotFit, diagnose, fit, infer, runs
+from opshift.analysis.reach import reach
 from opshift.converter.convert import convert, convert_version, plan_version
 from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import InvalidModel, OpshiftError, UsageError
