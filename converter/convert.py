@@ -307,8 +307,10 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     ordered, plan = plan_model(source, options, owned=owned)
     plan.require_possible()
     result = ordered
-    # Even with `inplace`, convert a copy if `check` or `bump` may raise an error after the conversion.
-    if ordered is source and not owned and (options.check or options.bump or not options.inplace):
+    # Even with `inplace`, convert a copy if an error may be raised after changes: by `check` or `bump`, or by
+    # inlining for a text that is not UTF-8.
+    may_fail = options.check or options.bump or plan.ir.inlines_functions
+    if ordered is source and not owned and (may_fail or not options.inplace):
         result = type(source)()
         result.CopyFrom(source)
     if result is source and not owned:

@@ -25,6 +25,7 @@ from opshift.model.messages import ModelProto
 from opshift.registry.errors import UnknownDomain, UnknownOpset
 
 X = np.ones((2, 3), np.float32)
+RUNTIME = "onnxruntime-1.31.1"
 
 
 def node(op_type: str, inputs: list[str], outputs: list[str], name: str = "", **attributes: Any) -> NodeProto:
@@ -559,7 +560,7 @@ def test_changed_byte_ends_in_a_model_or_a_typed_error(data: st.DataObject) -> N
 @pytest.mark.parametrize("form", ["message", "bytes", "file"])
 @pytest.mark.parametrize(
     "answer",
-    [runs, reach, infer, diagnose, lambda model: fit(model, "onnxruntime-1.31.1")],
+    [lambda model: runs(model, RUNTIME), reach, infer, diagnose, lambda model: fit(model, RUNTIME)],
     ids=["runs", "reach", "infer", "diagnose", "fit"],
 )
 @pytest.mark.parametrize("place", ["dimension", "input", "output", "graph"])
@@ -582,3 +583,18 @@ def test_text_that_is_not_utf8(
         model = tmp_path / "model.onnx"
     with suppress(InvalidModel, DoesNotFit):
         answer(model)
+
+
+def test_inlining_of_invalid_text_leaves_a_model_unchanged() -> None:
+    body, imports = [node("Add", ["a", "b"], ["c"])], [helper.make_opsetid("", 17)]
+    call = helper.make_node("Next", ["x", "PLACEHOLDER"], ["y"], domain="local")
+    valid = model_of(call, opset=17)
+    valid.ir_version = 8
+    valid.graph.initializer.append(helper.make_tensor("PLACEHOLDER", TensorProto.FLOAT, [], [1.0]))
+    valid.functions.append(helper.make_function("local", "Next", ["a", "b"], ["c"], body, imports))
+    valid.opset_import.add(domain="local", version=1)
+    model = with_invalid_utf8(valid)
+    before = model.SerializeToString()
+    with pytest.raises(InvalidModel, match="not UTF-8"):
+        convert_version(model, ir_version=7, inplace=True)
+    assert model.SerializeToString() == before
