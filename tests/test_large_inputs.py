@@ -104,6 +104,15 @@ def _rank() -> ModelProto:
     return model
 
 
+def _new_dimensions() -> ModelProto:
+    model = _model(11)
+    model.graph.input[0].type.tensor_type.shape.dim.add(dim_value=2)
+    for index in range(10):
+        node = model.graph.node.add(op_type="Unsqueeze", input=["x"], output=[f"y{index or ''}"])
+        node.attribute.add(name="axes", type=7, ints=range(4_000))
+    return model
+
+
 def _states() -> ModelProto:
     model, count = _model(8), 500
     names = [f"s{index}" for index in range(count)]
@@ -454,6 +463,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "uncounted inputs": _uncounted_inputs,
     "constant inputs": _constant_inputs,
     "large nodes": _large_nodes,
+    "new dimensions": _new_dimensions,
     "growing functions": _growing_functions,
     "nested branches": _nested_branches,
 }
@@ -472,6 +482,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
         _surplus_inputs,
         _growing_functions,
         _nested_branches,
+        _new_dimensions,
     ],
 )
 def test_long_lists(build: Callable[[], ModelProto], worker: Worker) -> None:

@@ -85,6 +85,8 @@ def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
     if axes.length is None:
         return [None]
     rank = len(data) + axes.length
+    if rank > MAX_RANK:
+        return [None]
     indices = normalize_axes(axes.values, rank)
     if indices is None or len(set(indices)) != len(indices):
         return [unknown(rank) if axes.values is None or None in axes.values else None]
