@@ -21,9 +21,11 @@ from support.workbench import (
     texts,
 )
 
+from opshift.model.process_state import Terminated
 from opshift.proposals.check import check_proposal
 from opshift.proposals.evidence.run import Reference, run_reference
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
+from opshift.registry.registry import default_registry
 from opshift.registry.yaml_files import load_yaml
 
 
@@ -156,3 +158,12 @@ def test_needs_no_public_model_framework_or_source(
     set_answers(**{**ANSWERS, **answers})(path)
     names = {"proposal.model", "proposal.frameworks", "proposal.source", "proposal.formula"}
     assert {each.rule for each in check_proposal(path, bench.registry).findings} & names == open_rules
+
+
+def test_a_signal_ends_a_reference() -> None:
+    def terminated(*_: object, **__: object) -> None:
+        raise Terminated(143)
+
+    version = default_registry().get_schema("Relu", 14)
+    with pytest.raises(Terminated):
+        run_reference(Reference(version, terminated), (np.zeros(1, np.float32),), {})

@@ -67,10 +67,14 @@ def _restore_handlers(handlers: dict[int, signal._HANDLER]) -> None:
             _restore_handlers(handlers)
 
 
-def exit_on_signals() -> None:
-    """Install handlers by which SIGTERM and SIGHUP raise SystemExit, so that `finally` blocks clean up.
+class Terminated(SystemExit):
+    """Exit because of SIGTERM or SIGHUP, which code that catches SystemExit has to raise again."""
 
-    If Python drops or replaces SystemExit, or KeyboardInterrupt after Ctrl+C, the handler raises it again.
+
+def exit_on_signals() -> None:
+    """Install handlers by which SIGTERM and SIGHUP raise Terminated, so that `finally` blocks clean up.
+
+    If Python drops or replaces Terminated, or KeyboardInterrupt after Ctrl+C, the handler raises it again.
     Handlers that differ from those at the start of Python stay installed.
     """
     for name, default in DEFAULT_HANDLERS.items():
@@ -87,7 +91,7 @@ def _raise_exit(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the removal of temporary files
-    sys.exit(128 + number)  # the exit code by which shells report a signal
+    raise Terminated(128 + number)  # the exit code by which shells report a signal
 
 
 def _creates_class(frame: FrameType | None) -> bool:
@@ -103,7 +107,7 @@ def _exit_after_destructor(
     number: int, report: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
     """Exit again if Python dropped the exception because the signal arrived in a destructor."""
-    if dropped.exc_type not in (SystemExit, KeyboardInterrupt):
+    if dropped.exc_type not in (Terminated, KeyboardInterrupt):
         report(dropped)
         return
     signal.signal(number, _raise_exit)

@@ -78,12 +78,12 @@ class RuntimeTable:
         }
 
 
-def _reasons_of(result: Mapping[str, Any]) -> set[str]:
+def _reasons_of(result: Mapping[str, Any]) -> list[str]:
     """Return why a runtime does not run a model: missing operators, versions, or refusals."""
     conversion = result.get("conversion") or {}
     support = conversion.get("support") if result["verdict"] == DOES_NOT_RUN else None
     if result["verdict"] == DOES_NOT_RUN and conversion.get("refusals"):
-        return set(conversion["refusals"])
+        return [*dict.fromkeys(conversion["refusals"])]
     found = (support or result["support"])["missing"]
-    labels = {missing_label(MissingKernel(**each)) for each in found}
-    return {OTHER_VERSION if each == VERSION else each for each in labels}
+    labels = (missing_label(MissingKernel(**each)) for each in found)
+    return [*dict.fromkeys(OTHER_VERSION if each == VERSION else each for each in labels)]

@@ -16,7 +16,7 @@ from opshift.model.extensions import error_line
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId, canonical_domain
-from opshift.model.process_state import WARNINGS_IGNORED
+from opshift.model.process_state import WARNINGS_IGNORED, Terminated
 from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.staged_registry import reference_file
@@ -93,6 +93,8 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
     try:
         with np.errstate(all="ignore"), WARNINGS_IGNORED:
             results = reference.function(*copies, **attributes)
+    except Terminated:
+        raise
     except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call `sys.exit`
         raise ReferenceFails(f"the reference raises {type(error).__name__}: {error}") from error
     outputs = results if isinstance(results, tuple) else (results,)
@@ -212,6 +214,8 @@ def load_module(path: Path) -> ModuleType:
     try:
         # Unlike an import, `exec` writes no __pycache__ into the proposal.
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    except Terminated:
+        raise
     except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call `sys.exit`
         reason = f"the file cannot be executed: {type(error).__name__}: {error}"
         raise InvalidProposal(reason, place=Place(str(path), error_line(error, path))) from error
