@@ -103,5 +103,5 @@ def test_signal_whose_exception_python_drops_exits(name: str, interrupted: str) 
             print(repr(error))
     """
     done = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, check=False)
-    expected = "KeyboardInterrupt()" if name == "SIGINT" else "SystemExit(143)"
+    expected = "KeyboardInterrupt()" if name == "SIGINT" else "Terminated(143)"
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, expected, "")
