@@ -94,7 +94,7 @@ class Deprecation(Record):
     """Deprecation of an operator by a version, with the operators to use instead."""
 
     replaced_by: str | tuple[str, ...] | None = None
-    """The operator, or several together, to use instead; a name in another domain contains the domain."""
+    """The operator or operators to use instead; a name from a different domain contains the domain."""
     mapping: str = ""
     """Text for users: how to express a node by these operators."""
 

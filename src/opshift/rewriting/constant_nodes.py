@@ -2,8 +2,8 @@
 
 Functions have no initializers. Before IR version 4, subgraphs have none either, and initializers of the main
 graph must be graph inputs, too. In these cases, constants become Constant nodes. Before opset 9, a Constant
-has the type float16, float or double. Of constants with another type, integers in subgraphs and functions are
-cast from double; the rest become initializers and inputs of the main graph, and are refused in functions.
+has the type float16, float or double. Integer constants in subgraphs and functions are then cast from double.
+Other constants of unsupported types become initializers and inputs of the main graph; functions refuse them.
 """
 
 from opshift.model.attributes import INT, STRING, TENSOR

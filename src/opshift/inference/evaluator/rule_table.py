@@ -47,7 +47,7 @@ SHAPE_READERS = {"Shape": (), "Size": (), "CastLike": (0,)}
 COPYING = frozenset(
     {"Flatten", "Gather", "Identity", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Unsqueeze"}
 )
-"""Operators whose rules only copy, share or ignore the elements of the first input."""
+"""Operators with rules that only copy, share or ignore the elements of the first input."""
 
 _RULES: dict[str, Rule] = {}
 
