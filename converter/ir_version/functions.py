@@ -36,10 +36,12 @@ a function with many or large defaults would make a small model huge."""
 def _has_too_many_defaults(contents: Contents) -> bool:
     """Return whether writing the defaults into the calls would exceed a maximum."""
     defaults = attribute_defaults(contents)
+    if not defaults:  # as in most models: do not collect the calls
+        return False
     sizes = {name: sum(each.ByteSize() for each in found.values()) for name, found in defaults.items()}
     called = [name for (_, call, *_), _ in contents.calls if (name := called_function(call)) in defaults]
     size = sum(sizes[name] for name in called)
-    is_large = size > MAX_WRITTEN_BYTES and size > MAX_WRITTEN_BYTES + contents.model.ByteSize()
+    is_large = size > MAX_WRITTEN_BYTES + contents.model.ByteSize()
     return is_large or sum(len(defaults[name]) for name in called) > MAX_WRITTEN_DEFAULTS
 
 
