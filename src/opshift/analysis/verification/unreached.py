@@ -12,7 +12,7 @@ from opshift.analysis.verification.runtimes import CannotRun
 from opshift.converter.functions.inlining import called_functions
 from opshift.inference.root_scopes import graph_scopes
 from opshift.model.graphs import node_place
-from opshift.model.messages import AttributeProto, FunctionProto, ModelProto
+from opshift.model.messages import AttributeProto, ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, function_id
 
 BRANCHES = {"then_branch": True, "else_branch": False}
@@ -37,7 +37,8 @@ def unreached_branches(
         if each.type == AttributeProto.GRAPH
     }
     functions = {function_id(each): each for each in original.source.model.functions}
-    unchanged = _nodes_of_functions(original.source.model) & _nodes_of_functions(converted)
+    kept_functions = _nodes_of_functions(original.source.model) & _nodes_of_functions(converted)
+    unchanged = {name for name, _ in kept_functions}
     changed = [
         (node, each.name)
         for node in graph.nodes
@@ -46,7 +47,7 @@ def unreached_branches(
         for each in node.attribute
         if each.name in BRANCHES
         if (node.output[0], each.name, each.g.SerializeToString()) not in kept
-        or not unchanged.issuperset(map(_nodes_of, called_functions(each.g, functions)))
+        or not unchanged.issuperset(map(function_id, called_functions(each.g, functions)))
     ]
     if not changed:
         return ()
@@ -64,9 +65,7 @@ def unreached_branches(
     )
 
 
-def _nodes_of(function: FunctionProto) -> tuple[LocalFunction, tuple[bytes, ...]]:
-    return function_id(function), tuple(each.SerializeToString() for each in function.node)
-
-
 def _nodes_of_functions(model: ModelProto) -> set[tuple[LocalFunction, tuple[bytes, ...]]]:
-    return {_nodes_of(each) for each in model.functions}
+    return {
+        (function_id(each), tuple(node.SerializeToString() for node in each.node)) for each in model.functions
+    }
