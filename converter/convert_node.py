@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options, TargetLike, read_target
-from opshift.model.errors import is_collection, reading_text, require_type, wrong_type
+from opshift.model.errors import is_collection, require_type, wrong_type
+from opshift.model.files import requiring_text
 from opshift.model.graphs import add_values, node_place
 from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.operator_ids import canonical_domain, model_domain, opset_imports
@@ -125,6 +126,7 @@ def validate_node(
     return tuple(each for each in check(model, registry=registry) if each.place.startswith(place))
 
 
+@requiring_text
 def model_of_node(
     node: NodeMessage,
     opset: TargetLike,
@@ -139,11 +141,10 @@ def model_of_node(
     if not all(isinstance(each, str) for each in names):
         raise wrong_type("taken", taken, "a list of names")
     model = ModelProto(ir_version=IR_VERSION)
-    with reading_text():
-        for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
-            model.opset_import.add(domain=model_domain(domain), version=version)
-        model.graph.node.add().ParseFromString(node.SerializeToString())
-        add_values(model.graph, inputs or {}, map(str, names))
+    for domain, version in read_target(_of_domain(opset, node.domain), registry).opsets.items():
+        model.opset_import.add(domain=model_domain(domain), version=version)
+    model.graph.node.add().ParseFromString(node.SerializeToString())
+    add_values(model.graph, inputs or {}, map(str, names))
     return model
 
 

@@ -2,8 +2,7 @@
 
 import copyreg
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypeGuard
 
@@ -83,15 +82,6 @@ class InvalidModel(OpshiftError):
 def not_utf8_error(place: Place | str = "") -> InvalidModel:
     """Return the error about a name that is not UTF-8 text."""
     return InvalidModel("a name in the model is not UTF-8 text", place=place, remedy="write names as UTF-8")
-
-
-@contextmanager
-def reading_text() -> Iterator[None]:
-    """Turn UnicodeDecodeError, raised if a string of a model is not UTF-8, into InvalidModel."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise not_utf8_error() from error
 
 
 class UsageError(OpshiftError):

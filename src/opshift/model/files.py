@@ -91,14 +91,13 @@ def requiring_text(function: Callable[Parameters, Result]) -> Callable[Parameter
 
 
 def _has_invalid_text(argument: Any) -> bool:
-    """Return whether an argument is a model, serialized model or path of a model with invalid text."""
-    if not is_message(argument):
-        if not isinstance(argument, (str, os.PathLike, *BYTES_TYPES)):
-            return False
+    """Return whether an argument is a message, serialized model or path of a model with invalid text."""
+    if hasattr(argument, "ListFields"):
+        return not is_text(argument)
+    if isinstance(argument, (str, os.PathLike, *BYTES_TYPES)):
         with suppress(OpshiftError, OSError):
             return not is_text(model_of(argument)[0])
-        return False
-    return not is_text(argument)
+    return False
 
 
 def is_text(message: Any) -> bool:
