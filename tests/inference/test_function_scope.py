@@ -19,7 +19,7 @@ from opshift.checker.check import check
 from opshift.converter.convert import convert_version
 from opshift.converter.refusals import ConversionRefused
 from opshift.inference.call_facts import CallFacts, CallSite, Fact
-from opshift.inference.root_scopes import root_scopes
+from opshift.inference.root_scopes import add_call_facts, root_scopes
 from opshift.inference.scope import SHAPES
 from opshift.model.errors import InvalidModel
 from opshift.registry.registry import default_registry
@@ -241,3 +241,25 @@ def test_many_questions_about_outer_values_do_not_end_at_the_node_that_asks() ->
     found = infer(before).values
     assert found["list"].shape == (count,)
     assert len(found["y"].shape or ()) == count
+
+
+CALLS_IN_EACH_ORDER = {
+    "outer call first": "z = f.outer (x)  y = f.inner (x, m)",
+    "inner call first": "y = f.inner (x, m)  z = f.outer (x)",
+}
+
+
+@pytest.mark.parametrize("nodes", CALLS_IN_EACH_ORDER.values(), ids=CALLS_IN_EACH_ORDER)
+def test_call_facts_do_not_depend_on_the_order_of_calls(nodes: str) -> None:
+    """One call of `inner` passes an input of `outer` that is omitted: the calls do not agree."""
+    opset = '["": 17, "f": 1]'
+    inner = f'<domain: "f", opset_import: {opset}> inner (a, b) => (r) {{ r = Clip (a, b) }}'
+    outer = f'<domain: "f", opset_import: {opset}> outer (a, b) => (r) {{ r = f.inner (a, b) }}'
+    header = f"<ir_version: 10, opset_import: {opset}> main (float[2] x, float m) => (float[2] y, float[2] z)"
+    before = parser.parse_model(f"{header} {{ {nodes} }} {inner} {outer}")
+    scopes = [scope for scope, _, _ in root_scopes(before, before, default_registry())]
+    calls = add_call_facts(scopes)
+    facts = scopes[1].call_facts
+    assert len(calls[0]) == 2
+    assert facts is not None
+    assert facts.describe_disagreement(scopes[1].node_of(scopes[1].node_records[0]), scopes[1]) == "input 'b'"

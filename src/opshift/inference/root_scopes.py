@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 
 from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope, FunctionTable
@@ -40,20 +41,28 @@ def root_scopes(
 def add_call_facts(scopes: Sequence[CallScope]) -> Mapping[int, Sequence[CallSite]]:
     """Set `call_facts` of all called functions in `scopes`: the facts on which all calls agree.
 
-    `scopes` are the result of `root_scopes`. Return the calls by the position of the called function.
+    `scopes` are the result of `root_scopes`, without recursive functions. Return the calls by the position
+    of the called function.
     """
     calls: defaultdict[int, list[CallSite]] = defaultdict(list)
-    pending: list[Scope] = [*scopes]
-    for scope in pending:  # the loop appends the scopes of subgraphs to this list
-        for record in scope.node_records:
-            proto = scope.proto_of(record)
-            index = scopes[0].functions.find(proto)
-            if index is not None:
-                calls[index].append(CallSite(scope.node_of(record), proto, scope))
-            pending += map(scope.child, graphs_of(proto))
     functions = [scope for scope in scopes if scope.is_function]
-    for index, group in calls.items():
-        functions[index].call_facts = CallFacts(scopes[0].functions, index, group)
+    callers: TopologicalSorter[Scope] = TopologicalSorter()
+    for root in scopes:
+        pending: list[Scope] = [root]
+        for scope in pending:  # the loop appends the scopes of subgraphs to this list
+            for record in scope.node_records:
+                proto = scope.proto_of(record)
+                index = root.functions.find(proto)
+                if index is not None:
+                    calls[index].append(CallSite(scope.node_of(record), proto, scope))
+                    callers.add(functions[index], root)
+                pending += map(scope.child, graphs_of(proto))
+    positions = {scope: index for index, scope in enumerate(functions)}
+    # Callers first: the facts of a call depend on the facts of the function that contains the call.
+    for scope in callers.static_order():
+        if scope in positions:
+            index = positions[scope]
+            functions[index].call_facts = CallFacts(scopes[0].functions, index, calls[index])
     return calls
 
 
