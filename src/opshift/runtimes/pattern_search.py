@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from opshift.inference.facts import Producer
 from opshift.inference.infer_shapes import known_shapes
@@ -28,33 +28,29 @@ Bound = Mapping[str, str]
 """Names of values in the model, by name in the pattern."""
 
 
+class _Nodes(NamedTuple):
+    """Nodes of a pattern: all, the last one, the others by their outputs, and the reads of each value."""
+
+    nodes: Sequence[Node]
+    last: Node
+    producers: Mapping[str, Node]
+    reads: Mapping[str, int]
+
+
+@cache
+def _parse(text: str) -> _Nodes:
+    *inner, last = nodes = pattern_nodes(text)
+    producers = {name: each for each in inner for name in each.outputs}
+    return _Nodes(nodes, last, producers, Counter(name for each in nodes for name in each.inputs))
+
+
 class PatternSearch:
     """Search for nodes of a graph that form a pattern."""
 
     def __init__(self, pattern: NodePattern, scope: Scope, constants: ConstantValues) -> None:
         """`constants` are the values of the model that are the same in every run."""
-        self._pattern, self._nodes = pattern, pattern_nodes(pattern.nodes)
-        *inner, self._last = self._nodes
-        self._producers = {name: each for each in inner for name in each.outputs}
-        self._reads = Counter(name for each in (*inner, self._last) for name in each.inputs)
-        self._reused = {
-            (name, each.op_type): pattern.reused[name]
-            for each in (*inner, self._last)
-            for name in each.inputs
-            if name in pattern.reused
-        }
-        self._node = pattern.node
-        self._ranks = pattern.ranks
-        self._types = pattern.types
-        self._shared = pattern.shared
-        self._outputs, self._kept = pattern.outputs, pattern.kept
-        self._attributes = pattern.attributes
-        self._scalars = pattern.scalars
-        self._vectors = pattern.vectors
-        self._computed = pattern.computed
-        self._given = pattern.given
-        self._sources, self._excluded_sources = pattern.sources, pattern.excluded_sources
-        self._expressions = pattern.holds
+        self._pattern = pattern
+        self._nodes, self._last, self._producers, self._reads = _parse(pattern.nodes)
         # optimizers remove Identity nodes before they search for patterns
         self._skipped = (*pattern.skips, "Identity")
         self._scope = scope
@@ -62,14 +58,14 @@ class PatternSearch:
 
     def finds(self, node: Node, operator: OperatorVersion | None) -> bool:
         """Return whether the pattern occurs with this node as `NodePattern.node`, by default the last."""
-        if not self._node:
+        if not self._pattern.node:
             return any(map(self._holds, self._match(self._last, node, operator, {})))
-        pattern = self._producers[self._node]
+        pattern = self._producers[self._pattern.node]
         starts = [*self._match(pattern, node, operator, {})]
-        result = node.output(pattern.outputs.index(self._node))
+        result = node.output(pattern.outputs.index(self._pattern.node))
         for value, reader in self._readers(result) if starts else ():
             known = self._scope.operator(reader.op_type, reader.domain)
-            bounds = ({**each, self._node: value} for each in starts)
+            bounds = ({**each, self._pattern.node: value} for each in starts)
             found = (match for each in bounds for match in self._match(self._last, reader, known, each))
             if any(map(self._holds, found)):
                 return True
@@ -77,14 +73,16 @@ class PatternSearch:
 
     def _holds(self, bound: Bound) -> bool:
         """Return whether the conditions of the pattern on all its values together hold."""
-        if self._expressions:
+        if self._pattern.holds:
             operator = _operator_with_inputs(tuple(bound))
             values = known_shapes(Node("", [*bound.values()], [], {}), operator, self._scope)
-            if not all(parse_requirement(each).evaluate(values) for each in self._expressions):
+            if not all(parse_requirement(each).evaluate(values) for each in self._pattern.holds):
                 return False
         return all(
-            self._is_reused(name, bound[name], op_type, others)
-            for (name, op_type), others in self._reused.items()
+            self._is_reused(name, bound[name], each.op_type, self._pattern.reused[name])
+            for each in (self._nodes if self._pattern.reused else ())
+            for name in each.inputs
+            if name in self._pattern.reused
         )
 
     def _is_reused(self, name: str, value: str, op_type: str, others: Sequence[str]) -> bool:
@@ -131,7 +129,7 @@ class PatternSearch:
         while pending:
             value = pending.pop()
             # a node may read a value twice, as in `x * x`
-            if value in seen or not self._is_inner(value, self._node):
+            if value in seen or not self._is_inner(value, self._pattern.node):
                 continue
             seen.add(value)
             readers = [self._scope.node_of(each) for each in self._scope.readers(value)]
@@ -169,7 +167,11 @@ class PatternSearch:
         ):
             return
         known = operator.attributes if operator is not None else {}
-        if any(node.attribute(name) not in each for name, each in self._attributes.items() if name in known):
+        if any(
+            node.attribute(name) not in each
+            for name, each in self._pattern.attributes.items()
+            if name in known
+        ):
             return
         names, count = pattern.inputs, len(pattern.inputs)
         is_variadic = operator is not None and operator.inputs and operator.inputs[-1].option == "variadic"
@@ -191,9 +193,9 @@ class PatternSearch:
             if bound[name] == value:
                 yield from self._bind(others, bound)
             return
-        if name in self._types:
+        if name in self._pattern.types:
             element = self._scope.element_type(value)
-            if element is None or type_string(element) not in self._types[name]:
+            if element is None or type_string(element) not in self._pattern.types[name]:
                 return
         known, pattern = {**bound, name: value}, self._producers.get(name)
         if pattern is None:
@@ -207,22 +209,25 @@ class PatternSearch:
 
     def _is_allowed(self, name: str, value: str) -> bool:
         """Return whether a value fulfils the conditions on an input of the pattern."""
-        constant = self._scope.constant(value) if name in self._scalars else None
-        if name in self._scalars and (constant is None or len(constant.values) != 1):
+        constant = self._scope.constant(value) if name in self._pattern.scalars else None
+        if name in self._pattern.scalars and (constant is None or len(constant.values) != 1):
             return False
-        if name in self._vectors and not self._is_vector(value):
+        if name in self._pattern.vectors and not self._is_vector(value):
             return False
-        if name in self._kept and not self._is_inner(value, name):
+        if name in self._pattern.kept and not self._is_inner(value, name):
             return False
-        if name in self._computed and not self._is_computed(value):
+        if name in self._pattern.computed and not self._is_computed(value):
             return False
-        if name in self._given and not self._is_given(value):
+        if name in self._pattern.given and not self._is_given(value):
             return False
-        if name in self._sources and self._source(value) not in ("", *self._sources[name]):
+        if name in self._pattern.sources and self._source(value) not in ("", *self._pattern.sources[name]):
             return False
-        if name in self._excluded_sources and self._source(value) in self._excluded_sources[name]:
+        if (
+            name in self._pattern.excluded_sources
+            and self._source(value) in self._pattern.excluded_sources[name]
+        ):
             return False
-        return name not in self._ranks or self._scope.rank(value) in self._ranks[name]
+        return name not in self._pattern.ranks or self._scope.rank(value) in self._pattern.ranks[name]
 
     def _is_vector(self, value: str) -> bool:
         """Return whether a value is a constant that is not known to have one element."""
@@ -261,11 +266,11 @@ class PatternSearch:
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
         is_output = self._constants.is_output(scope, value)
-        if name in self._kept:
+        if name in self._pattern.kept:
             is_inner = is_output or has_other_readers
         else:
-            is_inner = name in self._outputs or not is_output
-            is_inner &= name in self._shared or not has_other_readers
+            is_inner = name in self._pattern.outputs or not is_output
+            is_inner &= name in self._pattern.shared or not has_other_readers
         return is_inner and not self._constants.contain(scope, value)
 
 
