@@ -75,9 +75,10 @@ def format_problems(
         top = verbs or left[0][0]
         same = [each for each in left if each[0][: len(top)] == top]
         left = [each for each in left if each[0][: len(top)] != top]
-        if verbs:
+        of_verbs = [*_verb_problems(_value_at(data, verbs), (*prefix, *verbs))] if verbs else []
+        if of_verbs:
             reported.append(verbs)
-            yield from _verb_problems(_value_at(data, verbs), (*prefix, *verbs))
+            yield from of_verbs
             continue
         depth = max(len(keys) for keys, _ in same)
         for keys in dict.fromkeys(keys for keys, _ in same if len(keys) == depth):

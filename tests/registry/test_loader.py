@@ -140,6 +140,10 @@ INVALID = {
         f"{FIRST}  input:  {HERE}\n  - {{name: X}}\n",
         "versions.0.input: unknown key",
     ),
+    "verbs outside of the step": (
+        f"{SECOND}  down:  {HERE}\n  - drop_attribute: axis\n",
+        "versions.1.down: unknown key",
+    ),
     "an unknown key of an attribute": (
         f"{FIRST}  attributes:\n    axis:\n      type: INT\n      min: 0  {HERE}\n",
         "versions.0.attributes.axis.min: unknown key",
