@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from io import TextIOWrapper
 from itertools import pairwise
-from typing import Annotated, Any, NoReturn, Protocol, cast
+from typing import Annotated, Any, NamedTuple, NoReturn, Protocol, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -37,6 +37,12 @@ NAME_STYLE = typer.colors.CYAN
 NON_BREAKING_HYPHEN = "\u2011"
 
 AnyCommand = TyperCommand | TyperGroup
+
+
+class AfterImports(NamedTuple):
+    """The argument `after_imports` of `opshift.cli.main.main`, as the object of the context of a command."""
+
+    run: Callable[[], None]
 
 
 class Formatter(Protocol):

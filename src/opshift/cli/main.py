@@ -10,7 +10,14 @@ from typing import Annotated, NamedTuple, cast
 import typer
 from typer.main import get_command, get_group
 
-from opshift.cli.commands import AnyCommand, CommandGroup, HelpCommand, examples_text, require_subcommand
+from opshift.cli.commands import (
+    AfterImports,
+    AnyCommand,
+    CommandGroup,
+    HelpCommand,
+    examples_text,
+    require_subcommand,
+)
 from opshift.cli.paths import replace_closed_streams
 from opshift.model.process_state import exit_on_signals
 from opshift.model.stream_limits import HOSTS_VARIABLE, LIMIT_VARIABLE
@@ -265,10 +272,8 @@ COMMANDS = [
 """All commands, in the order of the help."""
 
 
-class _AfterImports(NamedTuple):
-    """`after_imports` of `main`, as the object of the click context."""
-
-    run: Callable[[], None]
+LOADING_COMMANDS = ("runs",)
+"""Commands that call `AfterImports.run` themselves, after they have loaded data that they keep."""
 
 
 class LazyCommandGroup(CommandGroup):
@@ -289,7 +294,8 @@ class LazyCommandGroup(CommandGroup):
             if entry.name not in self.commands:
                 self.add_command(entry.load(), entry.name)
         found = cast("typer.Context", ctx).obj
-        if isinstance(found, _AfterImports):  # another program may pass an object of its own
+        # another program may pass an object of its own
+        if isinstance(found, AfterImports) and cmd_name not in LOADING_COMMANDS:
             found.run()
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
@@ -343,8 +349,9 @@ def start(
 def main(after_imports: Callable[[], None] | None = None) -> None:
     """Run the command line and exit with its exit code.
 
-    `after_imports` is called when the modules of the command are imported, before the command runs.
+    `after_imports` is called when the modules of the command are imported, and for `LOADING_COMMANDS` their
+    data loaded, before the command reads a model.
     """
     exit_on_signals()
     replace_closed_streams()
-    app(obj=after_imports and _AfterImports(after_imports))
+    app(obj=after_imports and AfterImports(after_imports))

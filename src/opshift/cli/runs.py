@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from opshift.cli import completion, options
+from opshift.cli.commands import AfterImports
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.findings.finding import MISSING_KERNEL, FileFinding, Severity
 from opshift.cli.gate.inspect_models import inspect_models
@@ -21,7 +22,7 @@ from opshift.cli.paths import STDIN, model_input
 from opshift.converter.streaming.external_data import open_with_data_files
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
-from opshift.registry.runtimes.files import YAML_SUFFIX, get_runtime
+from opshift.registry.runtimes.files import YAML_SUFFIX, get_runtime, runtime_files
 from opshift.runtimes.check_support import MissingKernel
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import (
@@ -67,6 +68,7 @@ def runs(
     explain: Annotated[bool, typer.Option("--explain", help="Print details for all runtimes.")] = False,
     *,
     gate: GateOptions,
+    context: typer.Context,
 ) -> None:
     """Show which runtimes run a model.
 
@@ -75,6 +77,10 @@ def runs(
     """
     registry_with(gate.folders)  # report invalid definitions before any model is read
     named = tuple(_one_name_each(runtime or ()))
+    for each in () if named else runtime_files():
+        get_runtime(each)
+    if isinstance(context.obj, AfterImports):  # collections then skip the records of the runtimes
+        context.obj.run()
     described = [Path(each) for each in named if each.endswith(YAML_SUFFIX)]
     inspect = partial(runs_of_file, runtimes=named, explain=explain, folders=gate.folders)
     # The digest of the ledger includes these files, because they affect the results.
