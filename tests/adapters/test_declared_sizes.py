@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,13 @@ ROOT = Path(__file__).parents[2] / "adapters"
 SOURCES = frozenset(
     ("attribute", "dimension", "known_dimension", "shape", "known_shape", "constant_value", "prod")
 )
-"""Functions that return what the model declares; `values` and `dims` are attributes with such content."""
+"""Functions that return what the model declares; `values` and `dims` are attributes with such content.
+
+Functions of adapters that return numbers computed from these are added, unless they check a limit.
+"""
+
+RESULTS = ("int", "Dimension", "list", "tuple", "Sequence", "Shape")
+"""Parts of the annotations of results with numbers."""
 
 LIMITS = frozenset(("require_elements", "require_rank", "require_at_most", "element_count_of"))
 
@@ -63,23 +69,23 @@ def _name(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
-def _is_declared(node: ast.AST, names: set[str]) -> bool:
+def _is_declared(node: ast.AST, names: set[str], sources: Set[str]) -> bool:
     """Return whether an expression depends on a declared size, other than by the length of a list."""
     if isinstance(node, ast.Call) and _name(node) == "len":
         return False
     return any(
-        (isinstance(each, ast.Call) and _name(each) in SOURCES)
+        (isinstance(each, ast.Call) and _name(each) in sources)
         or (isinstance(each, ast.Attribute) and each.attr in ("values", "dims"))
         or (isinstance(each, ast.Name) and each.id in names)
         for each in ast.walk(node)
     )
 
 
-def _declared_names(function: ast.FunctionDef) -> set[str]:
+def _declared_names(function: ast.FunctionDef, sources: Set[str]) -> set[str]:
     names: set[str] = set()
     for _ in range(3):  # names that are assigned from each other
         for each in ast.walk(function):
-            if isinstance(each, ast.Assign) and _is_declared(each.value, names):
+            if isinstance(each, ast.Assign) and _is_declared(each.value, names, sources):
                 targets = (found for target in each.targets for found in ast.walk(target))
                 names |= {found.id for found in targets if isinstance(found, ast.Name)}
     return names
@@ -94,17 +100,32 @@ def _sizes(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _unlimited() -> Iterator[str]:
+def _functions_without_limit() -> Iterator[tuple[str, ast.FunctionDef]]:
     for path in sorted(ROOT.rglob("*.py")):
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            if any(isinstance(each, ast.Call) and _name(each) in LIMITS for each in ast.walk(function)):
-                continue
-            names = _declared_names(function)
-            sizes = (size for each in ast.walk(function) for size in _sizes(each))
-            if any(_is_declared(size, names) for size in sizes):
-                yield f"{path.relative_to(ROOT).as_posix()} {function.name}"
+            calls = (each for each in ast.walk(function) if isinstance(each, ast.Call))
+            if isinstance(function, ast.FunctionDef) and not any(_name(each) in LIMITS for each in calls):
+                yield path.relative_to(ROOT).as_posix(), function
+
+
+def _returns_declared(function: ast.FunctionDef, sources: Set[str]) -> bool:
+    if function.returns is None or not any(each in ast.unparse(function.returns) for each in RESULTS):
+        return False
+    names = _declared_names(function, sources)
+    results = (each.value for each in ast.walk(function) if isinstance(each, ast.Return))
+    return any(each is not None and _is_declared(each, names, sources) for each in results)
+
+
+def _unlimited() -> Iterator[str]:
+    functions = [*_functions_without_limit()]
+    sources: set[str] = {*SOURCES}
+    for _ in range(3):  # functions that call each other
+        sources |= {each.name for _, each in functions if _returns_declared(each, sources)}
+    for path, function in functions:
+        names = _declared_names(function, sources)
+        sizes = (size for each in ast.walk(function) for size in _sizes(each))
+        if any(_is_declared(size, names, sources) for size in sizes):
+            yield f"{path} {function.name}"
 
 
 def test_lists_of_declared_sizes_have_limits() -> None:
@@ -132,3 +153,13 @@ def test_refuses_huge_pads() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
     with pytest.raises(opshift.ConversionRefused, match="dimensions"):
         opshift.convert_version(model, 13)
+
+
+def test_refuses_huge_numbers_of_heads() -> None:
+    attributes = {"q_num_heads": 2**31, "kv_num_heads": 1}
+    nodes = [helper.make_node("Attention", ["q", "k", "v"], ["y"], **attributes)]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2, 2**33]) for name in "qkv"]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    with pytest.raises(opshift.ConversionRefused, match="elements of a constant"):
+        opshift.convert_version(model, 17)

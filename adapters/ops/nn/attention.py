@@ -310,7 +310,7 @@ def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter
     heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
     if heads == shared:
         return value
-    owners = [head * shared // heads for head in range(heads)]
+    owners = [head * shared // heads for head in range(out.require_elements(heads))]
     return out.emit("Gather", [value, out.int64(owners)], axis=1)
 
 
