@@ -14,6 +14,7 @@ from support.execution import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.refusals import ConversionRefused
+from opshift.model.errors import InvalidModel
 from opshift.registry.errors import UnknownDomain, UnknownOpset
 from opshift.registry.registry import Registry, default_registry
 
@@ -116,6 +117,14 @@ def test_refuses_custom_domains_without_import() -> None:
     assert refusal.operator == "com.acme.FastConv"
     assert "'com.acme', which has no opset import" in refusal.reason
     assert "add an opset import for 'com.acme'" in refusal.remedy
+
+
+@pytest.mark.parametrize("domain", ["", "com.acme"])
+def test_rejects_nodes_without_an_operator(domain: str) -> None:
+    before = build([node("Relu", ["x"], ["y"], domain)], {"x": X}, ["y"], {"": 11, "com.acme": 1})
+    before.graph.node[0].op_type = ""
+    with pytest.raises(InvalidModel, match="has no op_type"):
+        convert_version(before, 13)
 
 
 def test_rejects_targets_of_undefined_domains() -> None:

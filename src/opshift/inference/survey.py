@@ -64,8 +64,8 @@ def survey(
 
     Raises:
         InvalidModel: a value is produced twice, not produced, read before it is produced, or redefined in a
-            subgraph after the subgraph read it; or subgraphs of a node are too many, too deeply nested, or in
-            two attributes with the same name.
+            subgraph after the subgraph read it; or a node has no op_type; or subgraphs of a node are too
+            many, too deeply nested, or in two attributes with the same name.
     """
     found = ContainerSurvey(path, scope)
     known, nodes = scope.defined_names, scope.nodes
@@ -82,7 +82,7 @@ def survey(
         inputs, outputs = inputs[:], outputs[:]
         if not covers(inputs):
             _record_captures(nodes[index], found)
-        status = (None if domain else statuses.get(op_type)) or classify(nodes[index], scope)
+        status = (None if domain else statuses.get(op_type)) or _classify(nodes[index], found, classify)
         if keeps_records or status is not UNAFFECTED:
             record = index, domain, interned.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
             if keeps_records:
@@ -105,6 +105,13 @@ def survey(
     # Search for duplicates, which is slow, only if the set has fewer names than were added to it.
     _require_valid_names(found, has_duplicates=len(known) != name_count)
     return found
+
+
+def _classify(node: NodeProto, container: ContainerSurvey, classify: Classify) -> OperatorStatus:
+    if not node.op_type:
+        place = node_place(container.path, node)
+        raise InvalidModel("has no op_type", place=place, remedy="set op_type, or remove the node")
+    return classify(node, container.scope)
 
 
 MAX_SUBGRAPHS = 100
