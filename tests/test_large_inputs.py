@@ -328,6 +328,23 @@ def _imports() -> ModelProto:
     return model
 
 
+def _repeated_imports() -> ModelProto:
+    """Return a model with a function that imports the default domain 48,000 times."""
+    model = _imports()
+    del model.functions[0].opset_import[1:]
+    for _ in range(48_000):
+        model.functions[0].opset_import.add()
+    return model
+
+
+def _empty_nodes() -> ModelProto:
+    """Return a model with 48,000 nodes without operators."""
+    model = _model()
+    for _ in range(48_000):
+        model.graph.node.add()
+    return model
+
+
 def _inherited_imports() -> ModelProto:
     """Return a model that imports 900 domains, for 3,000 functions without imports."""
     model = _model()
@@ -457,6 +474,8 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
     "default attributes": _default_attributes,
     "chained functions": _chained_functions,
     "imports": _imports,
+    "repeated imports": _repeated_imports,
+    "nodes without operators": _empty_nodes,
     "inherited imports": _inherited_imports,
     "inputs of a body": _body_inputs,
     "surplus inputs": _surplus_inputs,

@@ -91,7 +91,8 @@ class Structure:
             for sparse in container.sparse_initializer:
                 values.setdefault(sparse.values.name, WEIGHT)
         for node in container.node:
-            self._add_node(node, values, depth)
+            if node.output:
+                self._add_node(node, values, depth)
 
     def _add_node(self, node: NodeProto, values: Digests, depth: int) -> None:
         inputs = [values.get(name, name) for name in node.input]

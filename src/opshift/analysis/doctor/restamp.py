@@ -173,11 +173,11 @@ def _apply_stamps(diagnosis: Diagnosis, model: ModelProto, keep_initializer_inpu
         imports = owners[stamp.place].opset_import
         # Keep the declared opset if `fix_model` converts the nodes, which changes the import.
         version = stamp.opset if stamp.converted and stamp.opset is not None else stamp.fitting
-        positions = [
-            position for position, each in enumerate(imports) if canonical_domain(each.domain) == stamp.domain
-        ]
-        if positions:
-            imports[positions[0]].version = version
-            remove_messages(imports, [position in positions[1:] for position in range(len(imports))])
+        is_of_domain = [canonical_domain(each.domain) == stamp.domain for each in imports]
+        if any(is_of_domain):
+            first = is_of_domain.index(True)
+            imports[first].version = version
+            is_of_domain[first] = False
+            remove_messages(imports, is_of_domain)
         else:
             imports.add(domain=model_domain(stamp.domain), version=version)
