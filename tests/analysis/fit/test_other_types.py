@@ -11,7 +11,10 @@ from support.execution import assert_equal, build, run, run_reference
 from support.runtimes import fictional_runtime
 
 from opshift import DoesNotFit, fit
+from opshift.analysis.fit.bridges import Bridges
 from opshift.model.element_types import BY_NAME, type_string
+from opshift.registry.registry import default_registry
+from opshift.registry.runtimes.restrictions import Restriction
 from opshift.registry.runtimes.runtime import Kernel
 
 SHAPE = np.array([2, 0, 3], np.int64), np.array([2, 3], np.int64), np.array([], np.int64)
@@ -132,3 +135,13 @@ def test_casts_a_boolean_in_two_steps() -> None:
     fitted = fit(model, runtime)
     assert [each.op_type for each in fitted.model.graph.node] == ["Cast", "Cast"]
     assert_equal(run(fitted.model, {"x": values}), run(model, {"x": values}), 0)
+
+
+def test_does_not_replace_a_type_by_itself() -> None:
+    """A cast to the same type would not change the node, which would be cast again and again."""
+    registry = default_registry()
+    operators = {f"ai.onnx.{each}": (Kernel(versions=(1, 99)),) for each in ("Cast", "Shape")}
+    restrictions = {"ai.onnx.Shape": (Restriction(reason="some nodes are refused"),)}
+    runtime = fictional_runtime(opsets={"ai.onnx": 21}, operators=operators, restrictions=restrictions)
+    found = Bridges(runtime, registry, 17).find(registry.get_schema("Shape", 15), {"T": "tensor(float)"})
+    assert [each.replacement for each in found] == ["int32"]

@@ -127,7 +127,7 @@ class Bridges:
         element_type = short_type(types[variable])
         for each in dict.fromkeys(self._exact_types(version, variable, types)):
             casts = [(element_type, each)] * is_input + [(each, element_type)] * is_output
-            if all(self._casts_right(*pair) for pair in casts):
+            if each != element_type and all(self._casts_right(*pair) for pair in casts):
                 yield each
 
     def _exact_types(
