@@ -16,15 +16,18 @@ def shape_of_shape(node: ShapeContext) -> Shapes:
 @rule("constant", rank_inputs=())
 def constant(node: ShapeContext) -> Shapes:
     """Infer the shape of the tensor, number, text or list in the attribute that the node has."""
-    for name in ("value", "sparse_value"):
-        tensor = node.attribute(name)
-        if tensor is not None:
-            dims = getattr(tensor, "dims", None)
-            return [None if dims is None else tuple(dims)]
-    if any(node.attribute(name) is not None for name in ("value_float", "value_int", "value_string")):
+    kinds = ("value_float", "value_int", "value_string")
+    names = ("value", "sparse_value", *kinds, *(f"{each}s" for each in kinds))
+    given = [each for each in names if node.attribute(each) is not None]
+    if len(given) != 1:
+        return [None] if given else []
+    (name,) = given
+    if name in kinds:
         return [()]
-    lists = ("value_floats", "value_ints", "value_strings")
-    return [(node.list_length(name),) for name in lists if node.attribute(name) is not None]
+    if name not in ("value", "sparse_value"):
+        return [(node.list_length(name),)]
+    dims = getattr(node.attribute(name), "dims", None)
+    return [None if dims is None else tuple(dims)]
 
 
 @rule("constant_of_shape", ranking_list="input", rank_inputs=())

@@ -268,6 +268,21 @@ def test_ignores_constant_of_another_domain(scope_of: ScopeFactory) -> None:
     assert build_scope(scope_of, node("Constant", [], ["c"], "com.acme", value_int=3)).constant("c") is None
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"value_float": 1.0, "value_int": 0},
+        {"value_ints": [1], "value_floats": [1.0]},
+        {"value": numpy_helper.from_array(np.float32(1)), "value_string": "a"},
+    ],
+    ids=" ".join,
+)
+def test_ignores_constants_with_several_values(attributes: dict[str, Any], scope_of: ScopeFactory) -> None:
+    """Such nodes are invalid: the specification does not say which value counts."""
+    scope = build_scope(scope_of, node("Constant", [], ["c"], **attributes))
+    assert (scope.constant("c"), scope.element_type("c"), scope.shape("c")) == (None, None, None)
+
+
 def test_infers_the_type_of_a_constant_without_reading_it(
     scope_of: ScopeFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,10 @@ SCALAR_ATTRIBUTES = (
 )
 """Scalar attributes of Constant with element type and Python type. List attributes have an `s` appended."""
 
+_VALUE_ATTRIBUTES = frozenset(
+    ("value", "sparse_value", *(f"{name}{end}" for name, _, _ in SCALAR_ATTRIBUTES for end in ("", "s")))
+)
+
 INTEGER_RANGES = {name: numbers for name in INTEGER_BITS if (numbers := integer_range(name)) is not None}
 """Range of the values of each integer type, from 8 to 64 bits."""
 
@@ -31,8 +35,15 @@ WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16"
 """Maps a floating-point type to the wider types that represent all of its values."""
 
 
+def has_several_values(node: Node) -> bool:
+    """Return whether a Constant node is invalid because several of its attributes are values."""
+    return len(node.attributes) > 1 and len(_VALUE_ATTRIBUTES.intersection(node.attributes)) > 1
+
+
 def read_constant_node(node: Node) -> Tensor | None:
-    """Return the value of a Constant node from any of its attributes; `None` if no value can be read."""
+    """Return the value of a Constant node from its only value attribute; `None` if it cannot be read."""
+    if has_several_values(node):
+        return None
     for name, element_type, kind in SCALAR_ATTRIBUTES:
         if name in node.attributes:
             value = node.attribute(name)

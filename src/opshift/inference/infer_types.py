@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from opshift.inference.constants import SCALAR_ATTRIBUTES
+from opshift.inference.constants import SCALAR_ATTRIBUTES, has_several_values
 from opshift.inference.fact_kinds import Shortcut
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import LIST_ELEMENT_TYPES
@@ -78,6 +78,8 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
     if output is None:
         return None
     if output.type_attributes and node.has_attribute_references:
+        return None
+    if node.op_type == "Constant" and has_several_values(node):
         return None
     named = type_from_attributes(operator, node, output)
     if named:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from opshift.inference.constants import FLOAT_INTEGER_RANGES, read_constant_node
+from opshift.inference.constants import FLOAT_INTEGER_RANGES, has_several_values, read_constant_node
 from opshift.inference.evaluator.elements import Elements, is_constant
 from opshift.inference.evaluator.rule_table import (
     EVALUATED,
@@ -308,7 +308,7 @@ def _tensor_in(record: NodeRecord, scope: InferenceScope) -> TensorProto | None:
 
 def _constant_of_node(node: Node, scope: InferenceScope) -> Known:
     """Return the value of a Constant; `None` if it is invalid or refers to an attribute of the function."""
-    if node.has_attribute_references:
+    if node.has_attribute_references or has_several_values(node):
         return None
     value = node.attribute("value")
     return _decoded(value, scope) if hasattr(value, "data_type") else read_constant_node(node)
