@@ -7,7 +7,6 @@ from opshift.converter.plan.changes import ContainerPlan
 from opshift.model.graphs import (
     Container,
     ContainerProto,
-    bound_names,
     captured_names,
     graphs_of,
     is_graph,
@@ -17,7 +16,7 @@ from opshift.model.graphs import (
     remove_messages,
     root_graphs,
 )
-from opshift.model.indirect_reads import names_read_indirectly, values_named_in_attributes
+from opshift.model.indirect_reads import bound_names, names_read_indirectly, values_named_in_attributes
 from opshift.model.messages import FunctionProto, ModelProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, called_function, function_id
 from opshift.rewriting.result import values_read

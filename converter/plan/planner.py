@@ -28,7 +28,6 @@ from opshift.model.graphs import (
     MAX_NODES,
     ContainerProto,
     NodeRecord,
-    bound_names,
     count_model_nodes,
     max_node_count,
     node_place,
@@ -36,7 +35,7 @@ from opshift.model.graphs import (
     too_many_nodes,
     training_graphs,
 )
-from opshift.model.indirect_reads import names_in_training, values_named_in_attributes
+from opshift.model.indirect_reads import bound_names, names_in_training, values_named_in_attributes
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError

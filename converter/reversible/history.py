@@ -35,7 +35,6 @@ from opshift.inference.scope import Scope
 from opshift.inference.survey import ContainerSurvey
 from opshift.model.graphs import (
     ContainerProto,
-    bound_names,
     graphs_of,
     nested_nodes,
     node_place,
@@ -43,7 +42,7 @@ from opshift.model.graphs import (
     remove_messages,
     training_graphs,
 )
-from opshift.model.indirect_reads import values_named_in_attributes
+from opshift.model.indirect_reads import bound_names, values_named_in_attributes
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node_key import require_utf8_names
 from opshift.model.offloaded_tensors import serialize, serialized_size

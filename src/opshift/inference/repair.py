@@ -13,7 +13,6 @@ from opshift.model.graphs import (
     MAX_SUBGRAPH_DEPTH,
     Container,
     ContainerProto,
-    bound_names,
     captured_names,
     graphs_of,
     node_label,
@@ -23,6 +22,7 @@ from opshift.model.graphs import (
     too_deep_error,
     training_graphs,
 )
+from opshift.model.indirect_reads import bound_names
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import (
     DEFAULT_DOMAIN,

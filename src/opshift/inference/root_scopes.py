@@ -8,8 +8,8 @@ from opshift.inference.call_facts import CallFacts, CallSite
 from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, bound_names, graphs_of, node_place, training_graphs
-from opshift.model.indirect_reads import names_in_training
+from opshift.model.graphs import ContainerProto, graphs_of, node_place, training_graphs
+from opshift.model.indirect_reads import bound_names, names_in_training
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import function_label, opset_imports
 from opshift.registry.registry import Registry

@@ -259,13 +259,6 @@ def passed_inputs(graph: GraphProto) -> list[ValueInfoProto]:
     return [value for value in graph.input if value.name not in defaults]
 
 
-def bound_names(model: ModelProto) -> set[str]:
-    """Return the keys and values of all bindings of `training_info`: names of values."""
-    infos = model.training_info
-    bindings = (each for info in infos for each in (*info.initialization_binding, *info.update_binding))
-    return {name for each in bindings for name in (each.key, each.value)}
-
-
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
     """Return an iterator over the subgraphs in the attributes of a node."""
     attributes = node.attribute
@@ -273,15 +266,26 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
     return chain.from_iterable(map(graphs_in, attributes)) if attributes else iter(())
 
 
-def captured_names(graph: GraphProto) -> Iterator[str]:
-    """Yield the names that a graph and its subgraphs read from the enclosing graphs."""
-    defined = Container(graph).predefined_names()
+def captured_names(graph: GraphProto) -> list[str]:
+    """Return the names that a graph and its subgraphs read from the enclosing graphs, with repetitions."""
+    found: list[str] = []
+    _add_captured_names(graph, set(), found)
+    return found
+
+
+def _add_captured_names(graph: GraphProto, defined: set[str], found: list[str]) -> None:
+    # One set for all nested graphs: with generators, each name would pass through all enclosing graphs.
+    added = [*Container(graph).predefined_names().difference(defined)]
+    defined.update(added)
     for node in graph.node:
-        yield from (name for name in node.input if name not in defined)
-        nested = (name for each in graphs_of(node) for name in captured_names(each))
-        yield from (name for name in nested if name not in defined)
-        defined.update(node.output)
-    yield from (value.name for value in graph.output if value.name not in defined)
+        found += [name for name in node.input if name not in defined]
+        for each in graphs_of(node):
+            _add_captured_names(each, defined, found)
+        new = [name for name in node.output if name not in defined]
+        defined.update(new)
+        added += new
+    found += [value.name for value in graph.output if value.name not in defined]
+    defined.difference_update(added)
 
 
 def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | GraphProto]:

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.model.graphs import (
-    bound_names,
     captured_names,
     nested_nodes,
     remove_messages,
@@ -43,6 +42,13 @@ class NamedValues(NamedTuple):
 
 
 NO_NAMED_VALUES: Final = NamedValues()
+
+
+def bound_names(model: ModelProto) -> set[str]:
+    """Return the keys and values of all bindings of `training_info`: names of values."""
+    infos = model.training_info
+    bindings = (each for info in infos for each in (*info.initialization_binding, *info.update_binding))
+    return {name for each in bindings for name in (each.key, each.value)}
 
 
 def values_named_in_attributes(model: ModelProto) -> NamedValues:
