@@ -93,9 +93,9 @@ class FunctionDefinition(Record):
         Args:
             node: the NodeProto to build a body for; required with `opset` or if the body depends on it.
             input_types: type, shape or value of each input of the node, as for `convert_node`, or `None`.
-            opset: opset of the default domain to write the nodes for. If the operator belongs to this domain,
-                this version must be in effect there. The default is the opset of a fixed body, or else the
-                first opset of this version (the newest, if the operator belongs to another domain).
+            opset: opset of the default domain for which the nodes are written. An operator of the default
+                domain must have this version at that opset. By default, the opset of `body`; without `body`,
+                `since_version` in the default domain, and the newest opset in other domains.
             registry: operator definitions; by default the project's own.
 
         Raises:

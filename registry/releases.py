@@ -209,8 +209,8 @@ class Releases(Record):
     def ir_version_for(self, opsets: Mapping[str, int]) -> int:
         """Return the IR version of the first ONNX release with all of these opsets.
 
-        Opsets that no release has, and domains outside ONNX, are ignored; without any other opset, the result
-        is 0. Source: ONNX Versioning, "Released Versions".
+        Opsets that no release has, and domains outside ONNX, are ignored; the result is 0 if all are ignored.
+        Source: ONNX Versioning, "Released Versions".
         """
         found = [self.first_release_with(*each) for each in opsets.items()]
         return max([release.ir_version for release in found if release], default=0)

@@ -441,7 +441,7 @@ class Rewriter:
         """
         given = {"op_type": op_type, "inputs": inputs, "outputs": outputs, "attributes": attributes}
         changes = {name: value for name, value in given.items() if value is not None}
-        # Emit an unchanged node itself, because its NodeProto is copied instead of written anew.
+        # Emit an unchanged node itself: its NodeProto is then copied instead of written anew.
         replacement = node.with_(**changes) if changes else node
         self.emitted.append(Emitted(replacement, opset or self.opset, True))
 

@@ -185,7 +185,7 @@ def _shapes_differ(first: Dims, second: Dims) -> bool:
 
 @adapter("Loop", 11, 1)
 def add_carried_value(node: Node, out: Rewriter) -> None:
-    """Add an unused loop-carried value to a Loop without any."""
+    """Add an unused loop-carried value to a Loop that has no loop-carried values."""
     if len(node.inputs) > 2:
         out.replace(node)
         return

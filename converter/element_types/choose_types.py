@@ -179,7 +179,7 @@ class TypeChoice:
         operator = scope.operator(proto.op_type, proto.domain)
         found = NodeTypes()
         if operator is None:
-            self._keep_unknown(proto, graph, found)
+            self._keep_types_of_unknown_operator(proto, graph, found)
             return found
         self._require_known_types(node, operator, graph)
         self._require_no_mapping(node, operator, graph)
@@ -219,7 +219,7 @@ class TypeChoice:
                 path = f"{graph.path} / {proto.name or proto.op_type}.{attribute.name}"
                 graph.children[id(inner)] = self.choose(scope, path, graph)
 
-    def _keep_unknown(self, proto: NodeProto, graph: GraphTypes, found: NodeTypes) -> None:
+    def _keep_types_of_unknown_operator(self, proto: NodeProto, graph: GraphTypes, found: NodeTypes) -> None:
         if next(graphs_of(proto), None) is not None:
             reason = f"{proto.op_type} is unknown and has a subgraph"
             raise CannotConvert(reason, "operator.unknown", remedy=SUBGRAPHS_REMEDY)

@@ -120,7 +120,7 @@ def decide(scope: Scope, rules: Rules) -> Decisions:
     return found
 
 
-def declare_nodes(scope: Scope) -> None:
+def define_node_outputs(scope: Scope) -> None:
     """Add node outputs to `defined_names` of a scope and its subgraph scopes; set `owner` of the latter."""
     scope.defined_names.update(name for record in scope.node_records for name in record[4])
     for record in scope.node_records:
@@ -128,7 +128,7 @@ def declare_nodes(scope: Scope) -> None:
         for graph in graphs_of(proto):
             child = scope.child(graph)
             child.owner = proto
-            declare_nodes(child)
+            define_node_outputs(child)
 
 
 def _subgraph_scopes(scope: Scope) -> Iterator[Scope]:

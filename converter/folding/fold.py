@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
 from opshift.converter.folding.dead_nodes import RemovalRules, fixed_names, remove_dead_nodes
-from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, declare_nodes
+from opshift.converter.folding.decisions import Budget, Decisions, Rules, decide, define_node_outputs
 from opshift.converter.functions.inlined_call import InlinedCall, InlinedNodes
 from opshift.converter.functions.inlining import SORT_KEY_STRIDE, replace_call
 from opshift.converter.ir_version.choose_version import freed_initializers
@@ -145,7 +145,7 @@ def _scopes(model: ModelProto, options: Options) -> Iterator[CallScope]:
             scope.constant_inputs = initializer_inputs(model.graph)
         if has_dynamic_inputs:
             scope.evaluation.trusted_claims = frozenset(name for name, _ in options.shapes)
-        declare_nodes(scope)
+        define_node_outputs(scope)
         yield scope
 
 

@@ -374,9 +374,10 @@ class UnreadSearch:
         return len(self._scope.readers(name)) if found is None else found
 
     def _unread_producers(self, names: Sequence[str], *, by_matched: bool) -> Iterator[NodeRecord]:
-        """Count removed reads; yield the producers of values that become unread, and add to `sources`.
+        """Subtract one read from each value; yield the producers of values that become unread.
 
-        `by_matched` states whether matched nodes read the values; otherwise, other unread nodes read them.
+        Unread values without a producer are added to `sources`. `by_matched` states whether the removed
+        reader is a matched node, not another unread node.
         """
         for name in filter(None, names):
             count = self._reads[name] = self._read_count(name) - 1

@@ -238,9 +238,10 @@ class History:
     def plan_ir_change(self, change: IrChange, imports: Mapping[str, int], options: Options) -> IrChange:
         """Return the change of the IR version, adapted to the record.
 
-        A conversion back to the recorded opsets restores the recorded IR version. Unless the target limits
-        it, a recorded conversion keeps the IR version high enough for the features of the model, except those
-        that the caller allows to drop. Features of restored nodes that the IR version lacks are rewritten.
+        A conversion back to the recorded opsets restores the recorded IR version, if the target allows it. If
+        this conversion writes a record and the target names no IR version, the result keeps an IR version
+        with all features of the model, except those that the caller allows to drop. Features of restored
+        nodes that the IR version lacks are rewritten.
         """
         change = self._recorded_ir_change(change, imports, options)
         return lower_restored(self._restored, change, options) if self._restored else change

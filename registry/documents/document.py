@@ -88,9 +88,12 @@ def parse_document(data: object) -> OperatorSet:
     """Return the operator set defined by plain data; raise `DocumentError` or `DefinitionError`."""
     if not isinstance(data, Mapping) or data.get("magic") != MAGIC:
         raise WrongMagic(f"the key `magic` is not {MAGIC}", remedy=DOCUMENT_REMEDY)
-    if data.get("form") != FORMAT_VERSION:
-        reason = f"the format version `form` is {data.get('form')!r}, expected {FORMAT_VERSION}"
-        raise UnsupportedVersion(reason, remedy="use a newer version of opshift")
+    form = data.get("form")
+    if form != FORMAT_VERSION:
+        reason = f"the format version `form` is {form!r}, expected {FORMAT_VERSION}"
+        is_newer = isinstance(form, int) and form > FORMAT_VERSION
+        remedy = "use a newer version of opshift" if is_newer else "correct the key `form`"
+        raise UnsupportedVersion(reason, remedy=remedy)
     header = read_header(data)
     listed = data.get("operators")
     if not isinstance(listed, list):

@@ -73,7 +73,7 @@ def pool_in_layout(node: ShapeContext) -> Shapes:
 
 
 def _with_sizes(data: Shape, size: int | None) -> Shape:
-    """Replace the spatial dimensions of a shape with channels last by `size`."""
+    """Set all spatial dimensions to `size` in a shape whose last dimension is the channels."""
     return (data[0], *(size for _ in data[1:-1]), data[-1]) if len(data) > 1 else unknown(len(data))
 
 

@@ -31,7 +31,11 @@ WRAPPING_TYPES = frozenset(("int32", "int64"))
 """Element types whose sums do not depend on the order, and which runtimes add and multiply."""
 
 POWERS_OF_TWO = tuple(1 << exponent for exponent in range(53))
-"""Numbers of elements to add, up to 2**52: constants in functions below opset 9 are converted from double."""
+"""Distances between elements that `_accumulate_by_doubling` adds.
+
+The limit is 2**52, because functions below opset 9 cast integer constants from double, which is exact up to
+2**53.
+"""
 
 MAX_ROWS = 32
 """Maximum number of rows for which `_accumulate_by_doubling` takes less time than `_accumulate_in_loop`."""

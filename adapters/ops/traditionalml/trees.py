@@ -336,8 +336,8 @@ class TreeTable:
                 self._are_leaves[side][parent] = int(is_leaf)
             if not is_leaf:
                 true, false = ((child, index, side) for side, child in enumerate(children[position]))
-                # Branches precede leaves, because older releases of onnxruntime treat a root with equal
-                # indices on both sides as a leaf.
+                # Add a branch before a leaf on the other side, so that their indices differ: older releases
+                # of onnxruntime treat a root with equal indices on both sides as a leaf.
                 pending += [false, true] if children[true[0]] else [true, false]
 
     def _add_branch(self, position: int) -> int:

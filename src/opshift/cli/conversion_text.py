@@ -237,7 +237,7 @@ def write_conversion(page: Page, converted: ConvertedFile) -> None:
 
 
 def write_plan(page: Page, source: str, report: Report, imports: Mapping[str, int], explain: bool) -> None:
-    """Print a plan's refusals or, without any, its changes; with `explain`, print both, and the steps."""
+    """Print refusals of a plan, or its changes if nothing is refused; with `explain`, both, and the steps."""
     page.line(str(source), style="bold")
     _write_summary(page, report, imports)
     if explain or not report.refusals:

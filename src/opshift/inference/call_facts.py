@@ -163,7 +163,10 @@ class CallFacts:
             return self._attribute_of(self.calls[0], name) if is_shallow else None
 
     def resolve_node(self, node: Node, scope: InferenceScope) -> Node:
-        """Return a node with the attributes on which all calls agree, without inputs that all calls omit."""
+        """Return a node without the inputs that all calls omit, and with the values of attribute references.
+
+        References to attributes on which the calls differ stay.
+        """
         if not self.calls:
             return node
         attributes = node.attributes

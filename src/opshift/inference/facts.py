@@ -403,7 +403,7 @@ class InferenceScope(Container, Facts):
             self._operators[key] = self.registry.known_at(op_type, self.opset_of(domain), domain)
         return self._operators[key]
 
-    def inferred_operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+    def operator_for_inference(self, op_type: str, domain: str) -> OperatorVersion | None:
         """Return the operator version for inference; for a removed operator, its last version; or `None`."""
         found = self.operator(op_type, domain)
         return found or self.registry.known_or_removed_at(op_type, self.opset_of(domain), domain)

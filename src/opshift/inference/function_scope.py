@@ -318,10 +318,10 @@ class CallScope(Scope):
         """Return the imported operator version; `None` if unknown, or if a function has its name."""
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
-    def inferred_operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+    def operator_for_inference(self, op_type: str, domain: str) -> OperatorVersion | None:
         """Return the operator version whose rules infer facts; `None` if a function has its name."""
         is_shadowed = self.functions.has_name(op_type, domain)
-        return None if is_shadowed else super().inferred_operator(op_type, domain)
+        return None if is_shadowed else super().operator_for_inference(op_type, domain)
 
     def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return the shared inference cache, or a new cache if the model has functions."""
@@ -329,7 +329,7 @@ class CallScope(Scope):
         return InferenceCache() if self.functions.protos else super().inference_cache(kind)
 
     def with_call_facts(self, node: Node) -> Node:
-        """Return a node with the attributes and inputs on which all calls of its function agree."""
+        """Return a node of a function as `CallFacts.resolve_node` does; nodes of graphs are unchanged."""
         callers = self.functions.call_facts_of(self)
         return node if callers is None else callers.resolve_node(node, self)
 

@@ -263,7 +263,7 @@ class Propagation(Answers[FactT]):
         found = None if domain else self._cache.operators.get(op_type)
         if found is not None:
             return found
-        operator, kind = scope.inferred_operator(op_type, domain), self._kind
+        operator, kind = scope.operator_for_inference(op_type, domain), self._kind
         if operator is None:
             found = OperatorInfo(None, takes_maximum=False, is_plain=False, asked_inputs=(), shortcut=None)
         else:

@@ -356,7 +356,7 @@ class Scope(InferenceScope):
         return None if declared is None else symbolic_dims(declared, prefixed, self.variable_prefix)
 
     def _shape_proto(self, name: str) -> TensorShapeProto | None:
-        """Return the shape that the model declares for a value; `None` without one, or above `MAX_RANK`."""
+        """Return the declared shape of a value; `None` if it is missing, or its rank exceeds `MAX_RANK`."""
         declared = self.declared_type_proto(name)
         if declared is None or not has_shape(declared):
             return None

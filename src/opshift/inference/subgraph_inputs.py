@@ -73,8 +73,8 @@ def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
 def sizing_arguments(body: InferenceScope, name: str) -> Sequence[str]:
     """Return the values of the enclosing graph whose shapes determine the shape of a subgraph input.
 
-    A loop-carried value may change its shape: the argument determines the shape only if it has all dimensions
-    that the model declares for the value.
+    The shape of a loop-carried value may change: the argument is returned only if all sizes of the value are
+    known, and occur in the shape of the argument.
     """
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:

@@ -215,10 +215,10 @@ COPY_SIZE = 1 << 24
 
 
 class RemoteFile:
-    """Open object with the methods of `SourceFile`; the object must not change while it is read.
+    """Object of a store that is open for reading, with the methods of `SourceFile`; it must not change.
 
-    Tensors are skipped: a short read receives few bytes after a jump, and more after each sequential read.
-    These bytes are kept, because nested messages and unchanged parts are read again.
+    Readers skip tensors, so a read after a jump requests few more bytes than it needs; sequential reads
+    request ever more. Received bytes are kept, because nested messages and unchanged parts are read again.
     """
 
     path = None

@@ -173,7 +173,7 @@ def _new_definition(
 ) -> str:
     status = "EXPERIMENTAL" if is_preview(request.domain) else "STABLE"
     has_body = request.kind == "new-function"
-    # version 1 has no previous opset to convert to
+    # opset 1 has no previous opset to convert to
     before = "" if opset == 1 else "  before: body" if has_body else _fill("before.yaml").rstrip()
     if promoted:
         path, last = _file_of(promoted, registry), len(promoted.versions) - 1

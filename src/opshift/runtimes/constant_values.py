@@ -264,7 +264,7 @@ def is_stored(scope: InferenceScope, name: str) -> bool:
 
 
 def _reads_of_constants(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
-    """Count the nodes of a graph or function that read constants with one element."""
+    """Count the nodes that read a constant with one element, by the constant and by the operator."""
     found: Counter[tuple[SingleConstant, str]] = Counter()
     for record in scope.node_records:
         _, domain, op_type, inputs, _ = record

@@ -202,7 +202,7 @@ class PlacedNode(NamedTuple):
 
 
 Pairs = Sequence[tuple[PlacedNode | None, PlacedNode]]
-"""Pairs of the old node with the same content (`None` without one) and a node of the new model."""
+"""Pairs: a node of the old model, or `None`, and the node of the new model with the same content."""
 
 
 def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:

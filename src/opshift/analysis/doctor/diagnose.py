@@ -275,7 +275,7 @@ class _NodeOpsets(NamedTuple):
     operator: str
     valid: frozenset[int]
     replaced_from: int | None
-    """The opset from which other operators replace a deprecated or removed operator; `None` without one."""
+    """First opset at which other operators replace the operator, if it is deprecated or removed."""
     nonstandard: frozenset[int]
     """Opsets that lack the operator, but at which onnxruntime executes it."""
 

@@ -108,7 +108,7 @@ def _axes_of_squeeze(known: KnownNode) -> Sizes | None:
 def _single_axes(longer: Sizes, shorter: Sizes) -> Sizes | None:
     """Return axes of size 1 whose removal turns `longer` into `shorter`; `None` if there are none.
 
-    Every choice of such axes keeps the elements.
+    If several lists of axes fit, any of them is right: axes of size 1 do not affect the order of elements.
     """
     axes: list[int] = []
     for axis, size in enumerate(longer):

@@ -108,7 +108,7 @@ class NodeMatcher:
                     self._add_match(record, self._old.producing_records.get(output))
 
     def _match_computations(self) -> None:
-        """Match nodes with the same operator and equal attributes and inputs, or an equal first input."""
+        """Match nodes of an operator whose attributes and inputs, or at least first inputs, are equal."""
         candidates: dict[object, deque[NodeRecord]] = defaultdict(deque)
         for found in self._old.node_records:
             if found[0] not in self._taken:

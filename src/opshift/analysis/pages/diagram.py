@@ -213,7 +213,10 @@ BodyNode = tuple[str, Mapping[str, object], Sequence[str], Sequence[str]]
 
 
 def body_boxes(version: OperatorVersion) -> list[Box]:
-    """Return boxes of inputs, nodes and outputs of a function body; empty without one or above MAX_NODES."""
+    """Return boxes of the inputs, nodes and outputs of `version.body`; empty without a body.
+
+    The list is also empty for a body with more than `MAX_NODES` nodes.
+    """
     if version.body is None:
         return []
     nodes = [(each.op_type, each.attributes, each.inputs, each.outputs) for each in version.body.nodes]

@@ -24,8 +24,8 @@ def unreached_branches(
 ) -> tuple[str, ...]:
     """Return the labels of changed branches that no sample executes, for If nodes of the main graph.
 
-    A branch that calls a changed function is changed, too. An If with a condition that no input changes
-    counts as executed. The result is empty if the runtime cannot return the conditions.
+    A branch that calls a changed function is changed, too. If nodes with a condition that inference knows to
+    be constant are skipped. The result is empty if the runtime cannot return the conditions.
     """
     graph = original.main_graph()
     scope, _ = next(graph_scopes(original.source.model, original.registry))

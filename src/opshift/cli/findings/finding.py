@@ -174,7 +174,7 @@ class RuleFacts(NamedTuple):
 
 
 def repository_address() -> str:
-    """Return the repository URL in the package's metadata; empty without one."""
+    """Return the repository URL in the package's metadata, or an empty text."""
     # imported here: slow to import, and only SARIF needs the address
     from importlib.metadata import PackageNotFoundError, metadata
 

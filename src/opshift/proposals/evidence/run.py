@@ -118,7 +118,7 @@ def _stored_argument(value: Any, kind: str) -> object:
 def run_model(model: ModelProto, feeds: Mapping[str, Array], references: References) -> list[Any]:
     """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
-    If a node has a reference, nodes run one by one: each with its reference or, without one, onnx.reference.
+    If a node has a reference, nodes run one by one: each with its reference, or else with onnx.reference.
 
     Raises:
         CannotRun: no installed runtime can run the model.
