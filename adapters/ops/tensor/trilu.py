@@ -54,7 +54,7 @@ def _known_distances(rows: int, columns: int) -> Iterator[int]:
 
 @adapter("EyeLike", 9, 8)
 def compare_diagonal(node: Node, out: Rewriter) -> None:
-    """Emit the matrix as a constant; if the matrix is large or of unknown size, compare indices."""
+    """Emit a constant matrix; if it is large or of unknown size, compare row and column indices."""
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
     # The rank of the input need not be known: EyeLike requires rank 2.
