@@ -282,3 +282,26 @@ def test_error_without_numpy_holds_remedy() -> None:
     )
     completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert completed.stdout.strip() == "numpy is not installed (pip install 'opshift[verify]')"
+
+
+ENCODER = """(string[N] x) => (int64[N] y) {
+    y = ai.onnx.ml.LabelEncoder <keys_strings = ["cat", "dog"], values_int64s = [VALUES]> (x)
+}"""
+COMPARISON = "(uint8[8, 8] x, uint8[8, 8] z) => (bool[8, 8] y) { y = OPERATOR (x, z) }"
+RARE_DIFFERENCES = {
+    "for a text that the model looks up": (
+        ENCODER.replace("VALUES", "1, 2"),
+        ENCODER.replace("VALUES", "1, 3"),
+    ),
+    "for equal bytes": (
+        COMPARISON.replace("OPERATOR", "Less"),
+        COMPARISON.replace("OPERATOR", "LessOrEqual"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), RARE_DIFFERENCES.values(), ids=RARE_DIFFERENCES)
+def test_detects_a_difference(one: str, other: str) -> None:
+    header = '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3]> g '
+    with pytest.raises(VerificationFailed):
+        verify(onnx.parser.parse_model(header + one), onnx.parser.parse_model(header + other))

@@ -11,7 +11,7 @@ import numpy as np
 
 from opshift.analysis.verification.compare import agreeing_elements, compare_output
 from opshift.analysis.verification.executable_graph import ModelRuntime
-from opshift.analysis.verification.inputs import Feeds, ModelInput, generate_inputs
+from opshift.analysis.verification.inputs import Feeds, ModelInput, generate_inputs, words_of
 from opshift.analysis.verification.numpy_types import Array
 from opshift.analysis.verification.result import (
     CannotVerify,
@@ -376,7 +376,9 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
     """Yield a run for each attempt whose inputs the original accepts; append to `reasons` if none does."""
     first = ""
     has_run = False
-    for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed):
+    reads_text = any(each.generated_type == "string" for each in request.inputs)
+    words = words_of(request.original.model) if reads_text else ()
+    for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed, words):
         request.progress.done, request.progress.total = 0, 2 * len(samples)
         try:
             original = _run_all(pair.original, samples, request.progress)

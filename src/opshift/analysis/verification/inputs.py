@@ -19,7 +19,8 @@ from numpy.lib.npyio import NpzFile
 from opshift.analysis.verification.numpy_types import NUMPY_TYPES, Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError, path_argument
-from opshift.model.messages import DecodeError, GraphProto, TensorProto, ValueInfoProto
+from opshift.model.graphs import nested_nodes
+from opshift.model.messages import DecodeError, GraphProto, ModelProto, TensorProto, ValueInfoProto
 from opshift.model.tensors import read_tensor
 from opshift.model.types import (
     Dim,
@@ -247,10 +248,19 @@ def read_provided(given: ProvidedInputs, graph: GraphProto, converted: GraphProt
     return {name: _convert_provided(value, declared[name]) for name, value in values.items()}
 
 
+def words_of(model: ModelProto) -> tuple[str, ...]:
+    """Return strings in attributes of a model, such as the keys of a LabelEncoder, at most `MAX_WORDS`."""
+    attributes = (each for node in nested_nodes(model.graph, *model.functions) for each in node.attribute)
+    texts = (text for each in attributes for text in (*each.strings, *each.t.string_data))
+    return tuple(islice(dict.fromkeys(each.decode("utf-8", "replace") for each in texts), MAX_WORDS))
+
+
 def generate_inputs(
-    inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int
+    inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int, words: Sequence[str] = ()
 ) -> Iterator[Sequence[Feeds]]:
     """Yield attempts with different shapes and integers; the caller stops when the model accepts one.
+
+    `words` are strings that the model may look up: about half of the generated strings are taken from these.
 
     Each attempt has `samples` input sets, or one if the caller provides all inputs in `given`. Raises
     CannotVerify if values of an input's type cannot be generated, or if declared sizes are too large.
@@ -272,7 +282,7 @@ def generate_inputs(
             for each in missing:
                 values = [
                     generate_values(
-                        each.generated_type or "", layout[each.name], sample, integer_range, random
+                        each.generated_type or "", layout[each.name], sample, integer_range, random, words
                     )
                     for _ in range(SEQUENCE_LENGTH if each.is_sequence else 1)
                 ]
@@ -374,11 +384,14 @@ WORDS = ("", "a", "B", "opshift", "12", "-3.5")
 NUMERALS = ("0", "1")
 """Strings to try after `WORDS`, for models that convert text to numbers."""
 
+MAX_WORDS = 100
+"""Maximum number of strings of a model to choose inputs from."""
+
 INTEGER_RANGES = ((0, 9), (1, 4), (0, 1), (1, 1), (0, 0))
 """Inclusive ranges to try in turn: indices into small tables, sizes, flags, only ones, only zeros."""
 
 FULL_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
-"""Ranges of types that usually hold quantized values; they replace the first of `INTEGER_RANGES`."""
+"""Ranges of types that usually hold quantized values; in most samples, they replace the first range above."""
 
 MAX_VALUES = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
 """Largest values of 2-bit and 4-bit integers, which limit INTEGER_RANGES."""
@@ -390,16 +403,22 @@ def generate_values(
     sample: int,
     integer_range: tuple[int, int],
     random: np.random.Generator,
+    words: Sequence[str] = (),
 ) -> Array:
-    """Return an array of random values; `sample` selects the distribution of floats."""
+    """Return an array of random values; `sample` selects the distribution of floats and 8-bit integers."""
     values: Array
     if element_type == "string":
-        words = WORDS if integer_range == INTEGER_RANGES[0] else NUMERALS
-        values = random.choice(np.array(words, object), shape)
+        choices = WORDS if integer_range == INTEGER_RANGES[0] else NUMERALS
+        values = random.choice(np.array(choices, object), shape)
+        if words:
+            values = np.where(
+                random.random(shape) < 0.5, random.choice(np.array(words, object), shape), values
+            )
     elif element_type == "bool":
         values = random.integers(0, 2, shape)
     elif "int" in element_type:
-        values = random.integers(*_integer_limits(element_type, integer_range), shape, endpoint=True)
+        limits = _integer_limits(element_type, integer_range, sample)
+        values = random.integers(*limits, shape, endpoint=True)
     elif element_type.startswith("complex"):
         values = _random_floats(shape, sample, random) + 1j * _random_floats(shape, sample, random)
     else:
@@ -407,8 +426,9 @@ def generate_values(
     return np.asarray(values, dtype_of(element_type))
 
 
-def _integer_limits(element_type: str, integer_range: tuple[int, int]) -> tuple[int, int]:
-    if integer_range == INTEGER_RANGES[0] and element_type in FULL_RANGES:
+def _integer_limits(element_type: str, integer_range: tuple[int, int], sample: int) -> tuple[int, int]:
+    # As for floats, one of three samples has many equal values.
+    if integer_range == INTEGER_RANGES[0] and element_type in FULL_RANGES and sample % 3 != 1:
         return FULL_RANGES[element_type]
     least, most = integer_range
     return least, min(most, MAX_VALUES.get(element_type, most))
