@@ -71,8 +71,11 @@ def mutate_model(content: bytes, random: Random) -> bytes:
     if random.random() < 0.15:
         return mutate_bytes(content, random)
     model = ModelProto.FromString(content)
-    for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
-        _mutate_message(random.choice(messages(model)), model, random)
+    try:
+        for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
+            _mutate_message(random.choice(messages(model)), model, random)
+    except UnicodeDecodeError:  # the content, which may be mutated already, has a name that is not UTF-8
+        return mutate_bytes(content, random)
     return model.SerializeToString()
 
 
