@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -85,6 +86,16 @@ def test_page_of_verification_has_outputs_and_runtimes() -> None:
     assert "**The outputs agree.**" in page
     assert "| `y` | float\\[2, 4\\] | 24 |" in page
     assert f"Samples: {verification.samples}, run with onnxruntime" in page
+    further = f"Further samples with infinities and NaN: {verification.nonfinite}."
+    assert (further in page) == bool(verification.nonfinite)
+
+
+def test_page_of_verification_names_branches_that_are_not_compared() -> None:
+    converted = opshift.convert(model(), 13)
+    unreached = ("graph, node choice, else_branch",)
+    verification = replace(opshift.verify(model(), converted.model), unreached=unreached)
+    page = conversion_page(converted.report, verification=verification).markdown
+    assert "* graph, node choice, else_branch: never executed, so not compared" in page
 
 
 def test_page_of_failed_verification_names_the_first_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,6 +183,9 @@ def _verification_section(verification: Verification, location: DifferenceLocati
     yield from limited_table(("input", "type", "values"), inputs)
     runtimes = " and ".join(dict.fromkeys(filter(None, verification.runtimes)))
     yield escape_line(f"Samples: {verification.samples}, run with {runtimes}.")
+    if verification.nonfinite:
+        yield f"Further samples with infinities and NaN: {verification.nonfinite}."
+    yield _list_text([f"{each}: never executed, so not compared" for each in verification.unreached])
 
 
 def _type_text(value: InputUsed | OutputCompared) -> str:
