@@ -260,7 +260,7 @@ def generate_inputs(
 ) -> Iterator[Sequence[Feeds]]:
     """Yield attempts with different shapes and integers; the caller stops when the model accepts one.
 
-    `words` are strings that the model may look up: about half of the generated strings are taken from these.
+    `words` are strings that the model may look up: half of the strings in the first attempts are such words.
 
     Each attempt has `samples` input sets, or one if the caller provides all inputs in `given`. Raises
     CannotVerify if values of an input's type cannot be generated, or if declared sizes are too large.
@@ -408,12 +408,11 @@ def generate_values(
     """Return an array of random values; `sample` selects the distribution of floats and 8-bit integers."""
     values: Array
     if element_type == "string":
-        choices = WORDS if integer_range == INTEGER_RANGES[0] else NUMERALS
-        values = random.choice(np.array(choices, object), shape)
-        if words:
-            values = np.where(
-                random.random(shape) < 0.5, random.choice(np.array(words, object), shape), values
-            )
+        is_first = integer_range == INTEGER_RANGES[0]
+        values = random.choice(np.array(WORDS if is_first else NUMERALS, object), shape)
+        if words and is_first:
+            found = random.choice(np.array(words, object), shape)
+            values = np.where(random.random(shape) < 0.5, found, values)
     elif element_type == "bool":
         values = random.integers(0, 2, shape)
     elif "int" in element_type:
