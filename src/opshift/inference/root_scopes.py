@@ -57,7 +57,7 @@ def add_call_facts(scopes: Sequence[CallScope]) -> Mapping[int, Sequence[CallSit
                     calls[index].append(CallSite(scope.node_of(record), proto, scope))
                     callers.add(functions[index], root)
                 pending += map(scope.child, graphs_of(proto))
-    positions = {scope: index for index, scope in enumerate(functions)}
+    positions: dict[Scope, int] = {scope: index for index, scope in enumerate(functions)}
     # Callers first: the facts of a call depend on the facts of the function that contains the call.
     for scope in callers.static_order():
         if scope in positions:
