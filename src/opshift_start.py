@@ -14,9 +14,10 @@ _has_disabled_collections = False
 
 
 def exit_at_once(number: int, frame: object) -> None:
-    """Exit after Ctrl+C with a message and the exit code 130, by which shells report Ctrl+C."""
-    os.write(2, b"error: interrupted\n")
-    os._exit(130)
+    """Exit with the exit code by which shells report a signal, after Ctrl+C with a message."""
+    if number == signal.SIGINT:
+        os.write(2, b"error: interrupted\n")
+    os._exit(128 + number)
 
 
 def exit_on_interrupt() -> None:
@@ -58,6 +59,14 @@ def main() -> None:
         run(resume_collections)
     except KeyboardInterrupt:
         exit_at_once(signal.SIGINT, None)
+    except Exception:
+        from opshift.model.process_state import received_signal
+
+        # an extension module may replace KeyboardInterrupt by an error of its own, for example in an import
+        number = received_signal()
+        if number is not None:
+            exit_at_once(number, None)
+        raise
     finally:
         if started is exit_at_once:
             signal.signal(signal.SIGINT, started)

@@ -38,6 +38,7 @@ ENDS = {
     "finished": (1, "warning\n", "finished"),
     "before Python has a handler": (-2, "", "in Python"),
     "while Python starts": (1, PYTHON, "in Python"),
+    "before Python runs a line": (1, "KeyboardInterrupt\n", "in Python"),
     "a traceback of opshift": (1, OPSHIFT, "other"),
     "two lines": (130, MESSAGE * 2, "other"),
     "another exit code": (0, "", "other"),

@@ -197,7 +197,7 @@ def outcome_of(code: int, errors: str, whole: WholeRun) -> str:
     if (code, errors) == (whole.code, whole.errors):
         return "finished"
     # Python has no handler yet, or a module that Python itself loads fails
-    is_early = code == -signal.SIGINT and not errors
+    is_early = (code == -signal.SIGINT and not errors) or errors == "KeyboardInterrupt\n"
     is_early |= "Traceback" in errors and not re.search(
         r"[/\\](opshift[/\\]|opshift_start\.py)", _module_frames(errors)
     )

@@ -83,6 +83,29 @@ def test_interrupt_while_starting(moment: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a process of Windows cannot send itself Ctrl+C")
+@pytest.mark.parametrize(
+    ("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, "")]
+)
+def test_signal_that_an_extension_module_replaces_by_an_error(name: str, code: int, message: str) -> None:
+    script = f"""
+import os, signal, time, opshift_start, opshift.cli.main
+
+def run(after_imports):
+    opshift.cli.main.exit_on_signals()
+    try:
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(9)
+    except BaseException:
+        raise TypeError("expected a message argument")
+
+opshift.cli.main.main = run
+opshift_start.main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
+
+
 @pytest.mark.parametrize(
     ("arguments", "start"),
     [(["resolve", "Relu", "--opset", "17"], "ai.onnx.Relu:14\n"), (["--help"], "Usage: opshift")],

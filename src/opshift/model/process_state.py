@@ -83,7 +83,16 @@ def exit_on_signals() -> None:
             signal.signal(number, _raise_exit)
 
 
+_received: list[int] = []
+
+
+def received_signal() -> int | None:
+    """Return the number of the last signal that a handler of `exit_on_signals` received, or `None`."""
+    return _received[-1] if _received else None
+
+
 def _raise_exit(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
     if _creates_class(frame):
         _exit_later(number)
         return
