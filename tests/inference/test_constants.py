@@ -278,7 +278,7 @@ def test_ignores_constant_of_another_domain(scope_of: ScopeFactory) -> None:
     ids=" ".join,
 )
 def test_ignores_constants_with_several_values(attributes: dict[str, Any], scope_of: ScopeFactory) -> None:
-    """Such nodes are invalid: the specification does not say which value counts."""
+    """Such nodes are invalid: the specification does not define which value counts."""
     scope = build_scope(scope_of, node("Constant", [], ["c"], **attributes))
     assert (scope.constant("c"), scope.element_type("c"), scope.shape("c")) == (None, None, None)
 

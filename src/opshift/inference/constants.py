@@ -37,7 +37,7 @@ WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16"
 
 def has_several_values(node: Node) -> bool:
     """Return whether a Constant node is invalid because several of its attributes are values."""
-    return len(node.attributes) > 1 and len(_VALUE_ATTRIBUTES.intersection(node.attributes)) > 1
+    return len(_VALUE_ATTRIBUTES.intersection(node.attributes)) > 1
 
 
 def read_constant_node(node: Node) -> Tensor | None:

@@ -80,7 +80,7 @@ class PatternSearch:
                 return False
         return all(
             self._is_reused(name, bound[name], each.op_type, self._pattern.reused[name])
-            for each in (self._nodes if self._pattern.reused else ())
+            for each in self._nodes
             for name in each.inputs
             if name in self._pattern.reused
         )
@@ -209,25 +209,23 @@ class PatternSearch:
 
     def _is_allowed(self, name: str, value: str) -> bool:
         """Return whether a value fulfils the conditions on an input of the pattern."""
-        constant = self._scope.constant(value) if name in self._pattern.scalars else None
-        if name in self._pattern.scalars and (constant is None or len(constant.values) != 1):
+        pattern = self._pattern
+        constant = self._scope.constant(value) if name in pattern.scalars else None
+        if name in pattern.scalars and (constant is None or len(constant.values) != 1):
             return False
-        if name in self._pattern.vectors and not self._is_vector(value):
+        if name in pattern.vectors and not self._is_vector(value):
             return False
-        if name in self._pattern.kept and not self._is_inner(value, name):
+        if name in pattern.kept and not self._is_inner(value, name):
             return False
-        if name in self._pattern.computed and not self._is_computed(value):
+        if name in pattern.computed and not self._is_computed(value):
             return False
-        if name in self._pattern.given and not self._is_given(value):
+        if name in pattern.given and not self._is_given(value):
             return False
-        if name in self._pattern.sources and self._source(value) not in ("", *self._pattern.sources[name]):
+        if name in pattern.sources and self._source(value) not in ("", *pattern.sources[name]):
             return False
-        if (
-            name in self._pattern.excluded_sources
-            and self._source(value) in self._pattern.excluded_sources[name]
-        ):
+        if name in pattern.excluded_sources and self._source(value) in pattern.excluded_sources[name]:
             return False
-        return name not in self._pattern.ranks or self._scope.rank(value) in self._pattern.ranks[name]
+        return name not in pattern.ranks or self._scope.rank(value) in pattern.ranks[name]
 
     def _is_vector(self, value: str) -> bool:
         """Return whether a value is a constant that is not known to have one element."""

@@ -202,7 +202,7 @@ class PlacedNode(NamedTuple):
 
 
 Pairs = Sequence[tuple[PlacedNode | None, PlacedNode]]
-"""Pairs: a node of the old model, or `None`, and the node of the new model with the same content."""
+"""Pairs: the node of the old model with the same content, or `None`, and a node of the new model."""
 
 
 def operator_changes(old: ModelProto, new: ModelProto, registry: Registry) -> Iterator[ModelChange]:

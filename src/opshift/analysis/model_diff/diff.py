@@ -108,7 +108,7 @@ class NodeMatcher:
                     self._add_match(record, self._old.producing_records.get(output))
 
     def _match_computations(self) -> None:
-        """Match nodes of an operator whose attributes and inputs, or at least first inputs, are equal."""
+        """Match nodes with equal operators, attributes and inputs, or equal operators and first inputs."""
         candidates: dict[object, deque[NodeRecord]] = defaultdict(deque)
         for found in self._old.node_records:
             if found[0] not in self._taken:
