@@ -140,7 +140,15 @@ def refutations(
         return ()
     handled = {subject for verb in verbs for subject in _handled_names(verb)}
     found = tuple(_refutations_in(_all_changes(old, new), (old, new), handled))
-    return found + tuple(_changed_defaults(old, new, verbs))
+    return (*found, *_changed_defaults(old, new, verbs), *_unknown_new_names(new, verbs))
+
+
+def _unknown_new_names(new: OperatorVersion, verbs: tuple[AnyVerb, ...]) -> Iterator[Refutation]:
+    """Yield a refutation for each new name of an attribute that `new` lacks."""
+    for verb in verbs:
+        if isinstance(verb, RenameAttribute) and verb.to not in new.attributes:
+            reason = STEP_RULES["attribute-removed"].removesuffix(".")
+            yield Refutation("attribute-removed", verb.to, f"{reason} (renamed to {verb.to!r})")
 
 
 def _changed_defaults(

@@ -245,6 +245,15 @@ def test_a_verb_leaves_other_refutations() -> None:
     assert [(refutation.rule, refutation.subject) for refutation in remaining] == [("attribute-removed", "b")]
 
 
+def test_the_target_must_have_a_renamed_attribute() -> None:
+    versions = _version(1, _attribute()), _version(2, {"attributes": {"method": INT}})
+    rename = RenameAttribute(attribute="mode", to="methd")
+    (found,) = refutations(*versions, (rename,))
+    assert (found.rule, found.subject) == ("attribute-removed", "methd")
+    # After `rename_op`, the node belongs to another operator, which may have the attribute.
+    assert refutations(*versions, (rename, RenameOp(op_type="Sharpen"))) == ()
+
+
 # Steps that can be derived from the definitions
 
 T_FLOAT = {"type_constraints": {"T": ["tensor(float)"]}}
