@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from types import UnionType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 from opshift.model.element_types import BY_NAME
@@ -65,7 +66,9 @@ def select(
     changed: tuple[int, int] | None,
 ) -> tuple[OperatorVersion, ...]:
     """Return the operator versions that match all filters, see `Registry.select`."""
-    _require_kind(str, "a string", name, domain, *filters[:-1])
+    _require_kind(str, "a string", name)
+    _require_kind(str | None, "a string", domain, *filters[:-1])
+    _require_kind(bool | None, "True, False or None", filters.function)
     _require_choice("choice of versions", versions, VERSIONS)
     statuses = _parse_statuses(status) or (STATUSES if changed else STATUSES[:-1])
     filters = filters._replace(accepts=_full_type(filters.accepts), produces=_full_type(filters.produces))
@@ -158,9 +161,9 @@ def _opset_pair(changed: Sequence[int]) -> tuple[int, int]:
     )
 
 
-def _require_kind(kind: type, text: str, *values: object) -> None:
+def _require_kind(kind: type | UnionType, text: str, *values: object) -> None:
     for each in values:
-        if each is not None and (not isinstance(each, kind) or isinstance(each, bool)):
+        if not isinstance(each, kind) or (kind is int and isinstance(each, bool)):
             raise UsageError(f"expected {text}, got {each!r}", remedy="see the arguments of Registry.select")
 
 

@@ -163,6 +163,8 @@ INVALID: dict[str, tuple[type[OpshiftError], dict[str, Any], str]] = {
     "opset as text": (UsageError, {"opset": "17"}, "Registry.select"),
     "boolean opset": (UsageError, {"opset": True}, "Registry.select"),
     "number as name": (UsageError, {"name": 17}, "Registry.select"),
+    "no name": (UsageError, {"name": None}, "Registry.select"),
+    "text as function": (UsageError, {"function": "yes"}, "Registry.select"),
     "one changed opset": (UsageError, {"changed": (13,)}, "(13, 17)"),
     "number as changed": (UsageError, {"changed": 13}, "(13, 17)"),
     "descending opsets": (UsageError, {"changed": (17, 13)}, "(13, 17)"),
