@@ -384,6 +384,12 @@ def test_refuses_more_types_than_inputs() -> None:
         REGISTRY.get_schema("Softmax").function_body(_softmax(), ["float", "float"])
 
 
+@pytest.mark.parametrize("wrong", [{"x": "float"}, None, 1])
+def test_refuses_types_that_are_not_a_list(wrong: object) -> None:
+    with pytest.raises(UsageError, match="argument input_types: expected a list of facts"):
+        REGISTRY.get_schema("Softmax").function_body(_softmax(), wrong)  # type: ignore[arg-type]
+
+
 def test_accepts_sequence_types_as_text() -> None:
     element = helper.make_tensor_value_info("element", TensorProto.FLOAT, None)
     result = helper.make_tensor_value_info("result", TensorProto.FLOAT, None)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from opshift.inference.scope import Scope
-from opshift.model.errors import CannotConvert, UsageError
+from opshift.model.errors import CannotConvert, UsageError, require_type
 from opshift.model.graphs import (
     Container,
     add_values,
@@ -48,6 +48,7 @@ def function_body(
         reason = f"the function body of {version.id}{at_opset} depends on the node"
         raise UsageError(reason, remedy="pass a NodeProto and the types of its inputs")
     require_node(node)
+    require_type("input_types", input_types, Sequence, "a list of facts in the order of the inputs")
     return _build(version, node, input_types, opset, registry)
 
 
