@@ -82,6 +82,18 @@ def _new_findings(base: str, folder: Path, edit: Edit) -> list[ProposalFinding]:
             "function", replace_text(REFERENCE, "np.sqrt", "np.root"), "reference.runs", id="reference raises"
         ),
         pytest.param(
+            "function",
+            replace_text(REFERENCE, "return np", "np"),
+            "reference.runs",
+            id="reference without return",
+        ),
+        pytest.param(
+            "function",
+            replace_text(EXAMPLES, "b: 9.0", "b: -9.0"),
+            "examples.legal",
+            id="value that the definition does not allow",
+        ),
+        pytest.param(
             "function", replace_text(REFERENCE, "+ width", "- width"), "reference.expected", id="reference"
         ),
         pytest.param(
@@ -122,6 +134,20 @@ def _new_findings(base: str, folder: Path, edit: Edit) -> list[ProposalFinding]:
             replace_text(ADAPTERS, "out.constant(alpha, ", "out.constant(2 * alpha, "),
             "steps.agree",
             id="adapter",
+        ),
+        pytest.param(
+            "update",
+            replace_text(
+                ADAPTERS, "    constant = out.constant(alpha, ", "    constant = out.constants(alpha, "
+            ),
+            "steps.agree",
+            id="adapter raises for one example",
+        ),
+        pytest.param(
+            "update",
+            replace_text(ADAPTERS, "node.inputs[0], constant], attributes={}", "node.inputs[0], constant]"),
+            "steps.agree",
+            id="adapter emits an invalid node for one example",
         ),
         pytest.param(
             "removal",

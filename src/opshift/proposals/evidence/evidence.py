@@ -11,9 +11,13 @@ import numpy as np
 
 from opshift.adapters.core.adapter_table import temporary_adapters, unregister
 from opshift.analysis.verification.runtimes import CannotRun
+from opshift.checker.check import check
+from opshift.checker.findings import ERROR
 from opshift.converter.convert import convert_version
 from opshift.converter.refusals import ConversionRefused
 from opshift.model.errors import OpshiftError
+from opshift.model.extensions import ExtensionFailed
+from opshift.model.graphs import node_place
 from opshift.model.messages import ModelProto
 from opshift.proposals.content.draft import DefinedDraft, Draft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
@@ -58,9 +62,9 @@ def convert_and_run(
         del targets["down"]
     for current in models:
         for direction, target in targets.items():
-            converted = _convert(current, target, draft)
-            if isinstance(converted, str):
-                yield direction, OutputComparison(case, "refused", converted)
+            converted = _convert(current, target, draft, case)
+            if isinstance(converted, OutputComparison):
+                yield direction, converted
                 break
             comparison = run_and_compare(case, outputs, converted, references)
             yield direction, comparison
@@ -75,12 +79,29 @@ def run_published_version(case: Case, draft: DefinedDraft, references: Reference
     Raises:
         CannotRun: no installed runtime supports the version.
     """
+    return tuple(run_model(_model_before_run(case, draft), feeds_of(case), references))
+
+
+def _model_before_run(case: Case, draft: DefinedDraft) -> ModelProto:
     # Only the number of outputs matters here: their types are cleared below.
     placeholders = (np.zeros(1, np.float32),) * case.version.min_output
     model = node_model(case, placeholders, _opset_of_case(case, draft))
     for value in model.graph.output:
         value.ClearField("type")  # the shape is unknown before the run; runtimes infer it
-    return tuple(run_model(model, feeds_of(case), references))
+    return model
+
+
+def _require_no_violations(case: Case, draft: DefinedDraft) -> None:
+    """Raise BadValue if the node of a case violates a rule of the specification, such as a range."""
+    model = with_initializers(_model_before_run(case, draft), case)
+    place = node_place("graph", model.graph.node[0])
+    try:
+        findings = check(model, registry=draft.staged)
+    except ExtensionFailed:  # a shape rule of the proposal fails, which `shape.agrees` reports
+        return
+    for each in findings:
+        if each.level is ERROR and each.place.startswith(place):
+            raise BadValue(f"{each.place.removeprefix(place).removeprefix(', ')} {each.reason}".strip())
 
 
 def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
@@ -95,15 +116,17 @@ def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
     return next_version - 1
 
 
-def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto | str:
-    """Convert the model to another opset of the operator's domain; return the reason if that fails."""
+def _convert(model: ModelProto, opset: int, draft: DefinedDraft, case: Case) -> ModelProto | OutputComparison:
+    """Convert the model to another opset of the operator's domain; return the error if that fails."""
     domain = draft.operator.domain
     try:
         return convert_version(model, {domain: opset}, ir_version="keep", registry=draft.staged)
     except ConversionRefused as error:
-        return "; ".join(each.reason for each in error.refusals)
+        return OutputComparison(case, "refused", "; ".join(each.reason for each in error.refusals))
+    except ExtensionFailed as error:
+        return OutputComparison(case, "differs", error.reason)  # a refusal would hide the mistake
     except OpshiftError as error:
-        return error.reason
+        return OutputComparison(case, "refused", error.reason)
 
 
 @dataclass
@@ -230,7 +253,9 @@ def implemented_version(draft: DefinedDraft) -> OperatorVersion:
 def _valid_cases(draft: DefinedDraft, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
     for position, example in enumerate(examples):
         try:
-            yield case_of_example(example, position, draft.operator, implemented_version(draft))
+            case = case_of_example(example, position, draft.operator, implemented_version(draft))
+            _require_no_violations(case, draft)
+            yield case
         except BadValue as error:
             evidence.bad_examples.append((position, error.reason))
 

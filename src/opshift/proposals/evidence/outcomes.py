@@ -17,7 +17,9 @@ from opshift.registry.shapes.all_rules import SHAPE_RULES
 from opshift.registry.shapes.shape_context import ShapeContext
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
-"""Result of a comparison: `refused` by the converter, or `not run` if one side cannot be computed."""
+"""Result of a comparison: `refused` by the converter, or `not run` if one side cannot be computed.
+
+A conversion that fails in private code, such as an adapter that raises an exception, `differs`."""
 
 
 @dataclass(frozen=True)

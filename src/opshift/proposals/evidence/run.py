@@ -104,6 +104,9 @@ def run_reference(reference: Reference, inputs: Arrays, given: Mapping[str, obje
     for each in outputs:
         if each is not None and not isinstance(each, np.ndarray | np.generic):
             raise ReferenceFails(f"expected an array from the reference, got {type(each).__name__}")
+    for formal, each in zip(reference.version.outputs, outputs, strict=False):
+        if each is None and formal.option == "single":
+            raise ReferenceFails(f"the reference returns None for the output {formal.name!r}")
     return tuple(None if each is None else np.asarray(each) for each in outputs)
 
 

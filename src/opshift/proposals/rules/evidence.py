@@ -46,7 +46,8 @@ def check_examples_present(draft: Evaluated) -> Problems:
         yield draft.at_file("examples.yaml has no examples", EXAMPLES)
     for position, name in enumerate(names):
         if name in names[:position]:
-            yield draft.at_examples(f"two examples have the name {name!r}", position)
+            problem = draft.at_examples(f"two examples have the name {name!r}", position)
+            yield problem._replace(remedy="rename one of the examples")
 
 
 @rule(
