@@ -84,7 +84,7 @@ def test_page_of_verification_has_outputs_and_runtimes() -> None:
     verification = opshift.verify(model(), converted.model)
     page = conversion_page(converted.report, verification=verification).markdown
     assert "**The outputs agree.**" in page
-    assert "| `y` | float\\[2, 4\\] | 24 |" in page
+    assert "| `y` | float\\[2, 4\\] | 36 |" in page
     assert f"Samples: {verification.samples}, run with onnxruntime" in page
     further = f"Further samples with infinities and NaN: {verification.nonfinite}."
     assert (further in page) == bool(verification.nonfinite)

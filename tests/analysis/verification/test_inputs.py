@@ -35,7 +35,7 @@ def samples_of_attempts(
     """Return the samples of each attempt."""
     inputs = inputs_of(model_graph)
     attempts = generate_inputs(inputs, read_provided(given, model_graph), samples, seed=0)
-    return [list(attempt) for attempt in attempts]
+    return [list(attempt.samples) for attempt in attempts]
 
 
 def test_leaves_inputs_with_initializer_at_default() -> None:
@@ -240,7 +240,22 @@ def test_provided_inputs_do_not_count_as_generated() -> None:
     model_graph = make_graph({"x": (FLOAT, [2**15, 2**15]), "y": (FLOAT, [2])})
     given = {"x": np.broadcast_to(np.float32(1), (2**15, 2**15))}
     attempts = generate_inputs(inputs_of(model_graph), given, 3, seed=0)
-    assert [each["y"].shape for each in next(attempts)] == [(2,)] * 3
+    assert [each["y"].shape for each in next(attempts).samples] == [(2,)] * 3
+
+
+LARGER = {
+    "fixed": ([2, 3], []),
+    "symbol": (["N", 5], [(5, 5)]),
+    "a batch of one": ([1, "N"], [(1, 7)]),
+    "too many elements": (["N", 10000], []),
+}
+
+
+@pytest.mark.parametrize(("dims", "expected"), LARGER.values(), ids=LARGER)
+def test_larger_sizes_of_the_last_sample(dims: Dims, expected: object) -> None:
+    inputs = inputs_of(make_graph({"x": (FLOAT, dims)}))
+    attempt = next(generate_inputs(inputs, {}, 3, 0))
+    assert [each["x"].shape for each in attempt.larger] == expected
 
 
 def test_reads_a_sequence_from_an_npz_file(tmp_path: Path) -> None:

@@ -288,7 +288,23 @@ ENCODER = """(string[N] x) => (int64[N] y) {
     y = ai.onnx.ml.LabelEncoder <keys_strings = ["cat", "dog"], values_int64s = [VALUES]> (x)
 }"""
 COMPARISON = "(uint8[8, 8] x, uint8[8, 8] z) => (bool[8, 8] y) { y = OPERATOR (x, z) }"
+POOL = "(float[N, 1, H, W] x) => (float y) { z = MaxPool <kernel_shape = [2, 2], strides = STRIDES> (x) "
+POOL += "y = ReduceMean <keepdims = 0> (z) }"
+SLICE = """(float[B, S, 4] x) => (float[B, T, 4] y) {
+    a = Constant <value = int64[1] {0}> ()
+    z = Constant <value = int64[1] {END}> ()
+    b = Constant <value = int64[1] {1}> ()
+    y = Slice (x, a, z, b)
+}"""
+BATCH = """(float[N, 1, H, W] x) => (float[A, B] y) {
+    z = MaxPool <kernel_shape = [40, 40]> (x)
+    a = Constant <value = int64[2] {SIZES}> ()
+    y = Reshape (z, a)
+}"""
 RARE_DIFFERENCES = {
+    "in the strides of windows": (POOL.replace("STRIDES", "[2, 2]"), POOL.replace("STRIDES", "[3, 2]")),
+    "beyond small sizes": (SLICE.replace("END", "6"), SLICE.replace("END", "9")),
+    "for a batch of more than one": (BATCH.replace("SIZES", "0, -1"), BATCH.replace("SIZES", "1, -1")),
     "for a text that the model looks up": (
         ENCODER.replace("VALUES", "1, 2"),
         ENCODER.replace("VALUES", "1, 3"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from opshift.analysis.verification.compare import agreeing_elements, compare_output
 from opshift.analysis.verification.executable_graph import ModelRuntime
-from opshift.analysis.verification.inputs import Feeds, ModelInput, generate_inputs, words_of
+from opshift.analysis.verification.inputs import Attempt, Feeds, ModelInput, generate_inputs, words_of
 from opshift.analysis.verification.numpy_types import Array
 from opshift.analysis.verification.result import (
     CannotVerify,
@@ -363,8 +363,8 @@ def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[s
         # The second runtime may reject only these inputs, which does not show that the converted model fails.
         if result.failure and pair.is_mixed and not pair.converted.is_broken:
             reasons.append(result.failure)
-        elif has_declared_shapes(result.original, declared) and (
-            result.failure or (has_finite_values(result.original) and has_elements(result.original))
+        elif _is_conclusive(result.original, declared) or (
+            result.failure and has_declared_shapes(result.original, declared)
         ):
             return result
         else:
@@ -378,7 +378,8 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
     has_run = False
     reads_text = any(each.generated_type == "string" for each in request.inputs)
     words = words_of(request.original.model) if reads_text else ()
-    for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed, words):
+    for attempt in generate_inputs(request.inputs, request.given, request.samples, request.seed, words):
+        samples = attempt.samples
         request.progress.done, request.progress.total = 0, 2 * len(samples)
         try:
             original = _run_all(pair.original, samples, request.progress)
@@ -386,6 +387,8 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
             first = first or error.reason
             continue
         has_run = True
+        if len(samples) > 1:
+            samples, original = _enlarge_last(attempt, original, pair.original, request)
         try:
             yield RunResult(samples, original, _run_all(pair.converted, samples, request.progress), "")
         except CannotRun as error:
@@ -394,12 +397,33 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
         reasons.append(first)
 
 
+def _enlarge_last(
+    attempt: Attempt, outputs: SampleOutputs, runner: Runner, request: RunRequest
+) -> tuple[Sequence[Feeds], SampleOutputs]:
+    """Replace the last sample by the first larger one that the model accepts, and its outputs likewise."""
+    declared = request.original.model.graph.output
+    if _is_conclusive(outputs, declared):
+        for feeds in attempt.larger:
+            try:
+                found = runner.run(feeds)
+            except CannotRun:
+                continue
+            if _is_conclusive([found], declared):
+                return [*attempt.samples[:-1], feeds], [*outputs[:-1], found]
+    return attempt.samples, outputs
+
+
 def _run_all(runner: Runner, samples: Sequence[Feeds], progress: Progress) -> SampleOutputs:
     outputs = []
     for feeds in samples:
         outputs.append(runner.run(feeds))
         progress.done += 1
     return outputs
+
+
+def _is_conclusive(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:
+    """Return whether outputs have the declared shapes, elements, and any finite element."""
+    return has_declared_shapes(outputs, declared) and has_finite_values(outputs) and has_elements(outputs)
 
 
 def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:

@@ -131,6 +131,12 @@ SIZE_PATTERNS = (
 leading size of 1, for models of batch size 1; then larger sizes, for models with operators that reduce sizes,
 such as pooling. Other sizes of 1 are last, because they hide differences: Softmax of one element is 1."""
 
+ENLARGED_SIZES = {1: 2, 2: 5, 3: 7, 4: 9, 5: 11, 6: 13, 7: 15, 8: 17}
+"""Sizes to try for the last sample, by accepted size; odd sizes leave a remainder for a stride of 2."""
+
+MAX_ENLARGED_ELEMENTS = 1 << 13
+"""Maximum number of elements of a sample with enlarged sizes, because larger samples cost time."""
+
 CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 """Ranks to try for inputs without a declared rank."""
 
@@ -255,9 +261,16 @@ def words_of(model: ModelProto) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(each.decode("utf-8", "replace") for each in texts), MAX_WORDS))
 
 
+class Attempt(NamedTuple):
+    """Input sets of equal shapes, and replacements of the last one that have larger sizes."""
+
+    samples: Sequence[Feeds]
+    larger: Iterator[Feeds]
+
+
 def generate_inputs(
     inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int, words: Sequence[str] = ()
-) -> Iterator[Sequence[Feeds]]:
+) -> Iterator[Attempt]:
     """Yield attempts with different shapes and integers; the caller stops when the model accepts one.
 
     `words` are strings that the model may look up: half of the strings in the first attempts are such words.
@@ -270,25 +283,51 @@ def generate_inputs(
         if each.generated_type is None:
             reason = f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}"
             raise CannotVerify(reason, remedy=_remedy_for_missing(each))
+    known = _known_sizes(inputs, given)
     # integers and strings of digits may be indices or sizes, which models accept only in small ranges
     ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
-    layouts = _limited_shapes(missing, candidate_shapes(missing, _known_sizes(inputs, given)), samples)
+    layouts = _limited_shapes(missing, candidate_shapes(missing, known), samples)
+
+    def feeds_of(layout: InputShapes, sample: int, integer_range: tuple[int, int]) -> Feeds:
+        # A seed for each sample makes its values independent of earlier attempts.
+        random = np.random.default_rng([seed, sample])
+        feeds: dict[str, object] = {}
+        for each in missing:
+            draw = each.generated_type or "", layout[each.name], sample, integer_range, random, words
+            values = [generate_values(*draw) for _ in range(SEQUENCE_LENGTH if each.is_sequence else 1)]
+            feeds[each.name] = values if each.is_sequence else values[0]
+        return {**feeds, **given}
+
+    used = range(samples if missing else 1)
     for integer_range, layout in product(ranges, layouts):
-        attempt = []
-        for sample in range(samples if missing else 1):
-            # A seed for each sample makes its values independent of earlier attempts.
-            random = np.random.default_rng([seed, sample])
-            feeds: dict[str, object] = {}
-            for each in missing:
-                values = [
-                    generate_values(
-                        each.generated_type or "", layout[each.name], sample, integer_range, random, words
-                    )
-                    for _ in range(SEQUENCE_LENGTH if each.is_sequence else 1)
-                ]
-                feeds[each.name] = values if each.is_sequence else values[0]
-            attempt.append({**feeds, **given})
-        yield attempt
+        larger = (feeds_of(each, used[-1], integer_range) for each in _larger_shapes(missing, layout, known))
+        yield Attempt([feeds_of(layout, sample, integer_range) for sample in used], larger)
+
+
+def _larger_shapes(
+    missing: Sequence[ModelInput], layout: InputShapes, known: Mapping[str, int]
+) -> Iterator[InputShapes]:
+    """Yield shapes with larger sizes for unknown dimensions: first for all, then without sizes of 1."""
+    tried = layout
+    for least in (1, 2):  # some models accept only a batch of one element
+        larger = {each.name: _enlarge(each, layout[each.name], known, least) for each in missing}
+        if (
+            larger not in (layout, tried)
+            and sum(map(_count_elements, larger.values())) <= MAX_ENLARGED_ELEMENTS
+        ):
+            yield larger
+        tried = larger
+
+
+def _enlarge(
+    each: ModelInput, shape: tuple[int, ...], known: Mapping[str, int], least: int
+) -> tuple[int, ...]:
+    """Return the shape with larger sizes for unknown dimensions, unless these are below `least`."""
+    dims = (None,) * len(shape) if each.dims is None else each.dims
+    return tuple(
+        size if isinstance(dim, int) or dim in known or size < least else ENLARGED_SIZES.get(size, size)
+        for dim, size in zip(dims, shape, strict=True)
+    )
 
 
 def _remedy_for_missing(missing: ModelInput) -> str:

@@ -26,7 +26,11 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class InputUsed:
-    """Input of both models, as the original declares it; `shape` is `None` if it is not a tensor."""
+    """Input of both models, as the original declares it.
+
+    `shape` is the shape in the first sample, or `None` if the input is not a tensor. Sizes in the last sample
+    may be larger.
+    """
 
     name: str
     type: str
