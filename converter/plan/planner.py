@@ -190,7 +190,9 @@ class Planner:
                 scope.read_in_training = names_in_training(self._model)
         self._names.sources.append(scope.used_names)
         keeps_records = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
-        return survey(scope, path, self._node_analysis.classify, keeps_records=keeps_records)
+        shared, classify = self._options.shared_facts, self._node_analysis.classify
+        fields = shared.node_fields(container) if shared else None
+        return survey(scope, path, classify, keeps_records=keeps_records, fields=fields)
 
     def _function_versions(self) -> list[FunctionVersion]:
         """Return the functions of the model, then their copies, which are specialized for some calls."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Hashable
 
 from opshift.inference.scope import Scope
+from opshift.inference.survey import NodeFields, read_all_fields
+from opshift.model.graphs import ContainerProto
 from opshift.model.messages import GraphProto, ModelProto
 from opshift.registry.registry import Registry
 
@@ -19,6 +21,14 @@ class SharedFacts:
         self._scope: Scope | None = None
         self._added: set[str] = set()
         self._answers: dict[Hashable, bool] = {}
+        self._fields: list[NodeFields] = []
+
+    def node_fields(self, container: ContainerProto) -> list[NodeFields] | None:
+        """Return the fields of the nodes of the main graph, read once; `None` for another container."""
+        if container is not self._graph:
+            return None
+        self._fields = self._fields or read_all_fields(self._graph.node)
+        return self._fields
 
     def is_true(
         self, question: Callable[[ModelProto, Registry], bool], model: ModelProto, registry: Registry
