@@ -37,7 +37,7 @@ from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
-from opshift.runtimes.check_support import MissingKernel, ModelSupport, RuntimeCheck
+from opshift.runtimes.check_support import ModelSupport, RuntimeCheck, UnsupportedGroup
 from opshift.runtimes.model_nodes import ModelNodes, ordered
 
 MAX_WRONG = 0.005
@@ -134,7 +134,7 @@ def compare(model: NetworkModel, releases: Sequence[Release]) -> Iterator[dict[s
         nodes, problem = None, str(error)
     values = {f"in.{name}": each for name, each in model.feeds.items()}
     for each in releases:
-        invalid = MissingKernel(("model",), "", {}, problem, "")
+        invalid = UnsupportedGroup(("model",), "", {}, problem, "")
         support = each.check.check(nodes) if nodes else ModelSupport((invalid,))
         outcome = each.worker.run(content, values)
         text = outcome.error if not support.missing else support.missing[0].reason

@@ -10,7 +10,7 @@ from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
 from opshift.rewriting.cached_rewrite import NodeRewrite
-from opshift.rewriting.result import ComputedRewrite, Emission
+from opshift.rewriting.result import ComputedRewrite, ConvertedNode
 
 
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
@@ -39,7 +39,7 @@ def _restore(result: ComputedRewrite, view: ResolvedNode) -> ComputedRewrite:
     original, operator = view.original, result.nodes[0].operator
     is_supported = original.attributes.keys() <= operator.attributes.keys()
     if result.is_unchanged and is_supported and len(original.inputs) <= operator.max_input:
-        nodes: tuple[Emission, ...] = (result.nodes[0]._replace(node=original),)
+        nodes: tuple[ConvertedNode, ...] = (result.nodes[0]._replace(node=original),)
     else:
         references = view.references()
         nodes = tuple(_with_references(each, references) for each in result.nodes)
@@ -64,7 +64,7 @@ def _require_no_function(proto: NodeProto, result: NodeRewrite, scope: CallScope
         raise CannotConvert(reason, "function.shadows-operator", remedy=remedy)
 
 
-def _with_references(emitted: Emission, references: Mapping[int, object]) -> Emission:
+def _with_references(emitted: ConvertedNode, references: Mapping[int, object]) -> ConvertedNode:
     node = emitted.node
     if not any(id(value) in references for value in node.attributes.values()):
         return emitted

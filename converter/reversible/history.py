@@ -28,7 +28,7 @@ from opshift.converter.reversible.value_index import (
     first_name,
     names_defined,
     names_read,
-    names_read_by_emissions,
+    names_read_by,
     names_read_in_graph,
 )
 from opshift.inference.scope import Scope
@@ -50,7 +50,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, functio
 from opshift.registry.errors import ResolveError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.steps import Allow
-from opshift.rewriting.result import Emission
+from opshift.rewriting.result import ConvertedNode
 from opshift.rewriting.router_for import router_for
 from opshift.rewriting.routes import Router
 from opshift.rewriting.workspace import Allowances, FreshNames, Workspace
@@ -120,10 +120,10 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
 
 
 def _group_entries(
-    original: NodeProto, opsets: tuple[Opset, ...], emissions: tuple[Emission, ...], scope: Scope
+    original: NodeProto, opsets: tuple[Opset, ...], converted_nodes: tuple[ConvertedNode, ...], scope: Scope
 ) -> Iterator[RecordEntry]:
-    group = tuple(first_name(each.node.outputs) for each in emissions)
-    read = frozenset(names_read_by_emissions(emissions))
+    group = tuple(first_name(each.node.outputs) for each in converted_nodes)
+    read = frozenset(names_read_by(converted_nodes))
     yield from _entries_of_group(original, serialize(original).hex(), opsets, group, read, scope)
 
 
@@ -133,9 +133,9 @@ def _carried_entries(group: Group, changes: Mapping[int, NodeChange], scope: Sco
     read: set[str] = set()
     for position in group.positions:
         if position in changes:
-            emissions = changes[position].result.nodes
-            names += (first_name(each.node.outputs) for each in emissions)
-            read.update(names_read_by_emissions(emissions))
+            converted_nodes = changes[position].result.nodes
+            names += (first_name(each.node.outputs) for each in converted_nodes)
+            read.update(names_read_by(converted_nodes))
         else:
             proto = scope.container.node[position]
             names.append(first_name(proto.output))
@@ -227,7 +227,7 @@ class History:
         # Rejected restorations and withdrawn changes may have added unused constants.
         if reversal.kept_groups or reversal.removed:
             changes = (each.result.nodes for each in plan.changes)
-            used = {name for nodes in changes for name in names_read_by_emissions(nodes)}
+            used = {name for nodes in changes for name in names_read_by(nodes)}
             plan.constants = {name: each for name, each in plan.constants.items() if name in used}
         # Restorations precede conversions in the list: sort all changes by position.
         plan.changes.sort(key=lambda each: each.position)

@@ -7,7 +7,7 @@ from itertools import chain
 from opshift.converter.functions.attribute_references import restore_references
 from opshift.converter.plan.changes import ContainerPlan, Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
-from opshift.converter.reversible.value_index import ValueIndex, names_read_by_emissions
+from opshift.converter.reversible.value_index import ValueIndex, names_read_by
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
@@ -133,7 +133,7 @@ def drop_unused_constants(plan: ContainerPlan, value_index: ValueIndex, read: Se
     original nodes that may be restored later.
     """
     reversal = plan.reversal
-    new_reads = {each.position: set(names_read_by_emissions(each.result.nodes)) for each in plan.changes}
+    new_reads = {each.position: set(names_read_by(each.result.nodes)) for each in plan.changes}
     read_counts = Counter(chain.from_iterable(new_reads.values()))
     replaced = {place for place, each in reversal.restored.items() if not each.group.is_original}
     removed = reversal.removed | replaced

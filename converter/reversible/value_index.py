@@ -16,7 +16,7 @@ from opshift.model.graphs import (
 )
 from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto
 from opshift.model.offloaded_tensors import serialize
-from opshift.rewriting.result import Emission, EmittedGraph
+from opshift.rewriting.result import ConvertedNode, EmittedGraph
 
 OUTSIDE_NODES = -1
 """Position that represents consumers that are not nodes: graph inputs and outputs, annotations."""
@@ -139,18 +139,18 @@ def first_name(names: Iterable[str]) -> str:
     return next(filter(None, names), "")
 
 
-def names_read_by_emissions(emissions: Iterable[Emission]) -> Iterator[str]:
+def names_read_by(converted_nodes: Iterable[ConvertedNode]) -> Iterator[str]:
     """Yield the names that emitted nodes and their subgraphs read."""
-    for emission in emissions:
-        yield from emission.node.inputs
-        for value in emission.node.attributes.values():
+    for converted in converted_nodes:
+        yield from converted.node.inputs
+        for value in converted.node.attributes.values():
             yield from _names_read_in_attribute(value)
 
 
 def _names_read_in_attribute(value: Any) -> Iterator[str]:
     # a subgraph is an emitted graph, or an unchanged attribute of the model
     if isinstance(value, EmittedGraph):
-        yield from names_read_by_emissions((*value.nodes, *value.after))
+        yield from names_read_by((*value.nodes, *value.after))
         yield from (output.name for output in value.graph.outputs)
         value = value.graph.embedded
     if hasattr(value, "ref_attr_name"):

@@ -23,8 +23,8 @@ from opshift.model.tensor_pieces import (
     RAW_DATA,
     SCALAR_LIST_FIELDS,
     TENSOR,
+    MessageField,
     OutputPiece,
-    Part,
     Range,
     mergeable_messages,
     tensor_fields,
@@ -113,7 +113,7 @@ class Weights(PlaceholderStore):
                 copied_up_to = field.end
         return [*pieces, self._source.read(copied_up_to, end)] if pieces else None
 
-    def _reduced_field(self, field: Field, part: Part, depth: int) -> list[bytes] | None:
+    def _reduced_field(self, field: Field, part: MessageField, depth: int) -> list[bytes] | None:
         if field.kind != LENGTH or field.end - field.value < MIN_EXTRACTED_TENSOR:
             return None
         if part.message == TENSOR:

@@ -23,7 +23,7 @@ from opshift.model.errors import OpshiftError, Place, UnknownElementType, Unknow
 from opshift.model.extensions import ExtensionFailed
 from opshift.proposals.content.findings import NotAcceptable, ProposalFinding
 from opshift.registry.errors import DefinitionFinding, InvalidDefinition
-from opshift.runtimes.check_support import MissingKernel
+from opshift.runtimes.check_support import UnsupportedGroup
 
 SOFTMAX = onnx.parser.parse_model("""
 <ir_version: 7, opset_import: ["" : 11]>
@@ -58,7 +58,7 @@ def _errors() -> Iterator[OpshiftError]:
                 importlib.import_module(module.name)
     made: dict[type[OpshiftError], OpshiftError] = {
         DoesNotFit: DoesNotFit(
-            "onnxruntime-1.20.1", 17, [MissingKernel(("node a",), "ai.onnx.Mod:1", {}, "reason", "remedy")]
+            "onnxruntime-1.20.1", 17, [UnsupportedGroup(("node a",), "ai.onnx.Mod:1", {}, "reason", "remedy")]
         ),
         ExtensionFailed: ExtensionFailed(
             "adapter com.acme.Scale 1 -> 2",

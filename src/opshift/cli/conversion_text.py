@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from opshift.cli.conversion import ConvertedFile
-    from opshift.runtimes.check_support import MissingKernel
+    from opshift.runtimes.check_support import UnsupportedGroup
 
 
 QUOTED_NAMES = re.compile(r"'[^']*'(?:, '[^']*')*")
@@ -52,7 +52,7 @@ def write_refusals(page: Page, groups: Sequence[RefusalGroup], *, explain: bool 
         page.prose(f"and {len(groups) - len(shown):,} more causes; `--format json` lists all")
 
 
-def write_missing(page: Page, missing: Sequence[MissingKernel]) -> None:
+def write_missing(page: Page, missing: Sequence[UnsupportedGroup]) -> None:
     """Print the first reasons why a runtime does not run a model, each with a few nodes."""
     for each in missing[:MAX_CAUSES]:
         page.blank()

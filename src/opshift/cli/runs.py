@@ -23,7 +23,7 @@ from opshift.converter.streaming.external_data import open_with_data_files
 from opshift.model.message_text import count_text
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
 from opshift.registry.runtimes.files import YAML_SUFFIX, get_runtime, runtime_files
-from opshift.runtimes.check_support import MissingKernel
+from opshift.runtimes.check_support import UnsupportedGroup
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import (
     AFTER_CONVERSION,
@@ -241,7 +241,7 @@ def _target_arguments(conversion: ConversionAttempt) -> list[str]:
     return [str(opset) if domain == DEFAULT_DOMAIN else f"{domain}={opset}" for domain, opset in opsets]
 
 
-def _write_missing(page: Page, missing: MissingKernel, most: int | None) -> None:
+def _write_missing(page: Page, missing: UnsupportedGroup, most: int | None) -> None:
     page.prose(missing.reason, style="red")
     if missing.remedy:
         page.prose(f"help: {missing.remedy}", indent=2)

@@ -201,7 +201,7 @@ def identity_of(info: Mapping[str, object]) -> str:
 MIN_READ, MAX_READ = 1 << 13, 1 << 20
 """Minimum size in bytes of a read after a skipped tensor, and maximum size to which sequential reads grow."""
 
-NEAR = 1 << 16
+MAX_GAP = 1 << 16
 """Maximum gap in bytes between sequential reads: receiving the gap is faster than a new request."""
 
 FIRST_READ = 1 << 18
@@ -240,7 +240,7 @@ class RemoteFile:
         self._handle = handle
         self._kept = [(0, first)] if first else []
         self._kept_size = self._last_end = len(first)
-        self._read_size = NEAR >> 1
+        self._read_size = MAX_GAP >> 1
         self.requests = len(self._kept)
         """Number of requests for content, including copies that the store makes."""
 
@@ -258,7 +258,7 @@ class RemoteFile:
         after = bisect(self._kept, start, key=lambda part: part[0])
         base, found = self._kept[after - 1] if after else (0, b"")
         if end > base + len(found):
-            is_near = 0 <= start - self._last_end <= NEAR
+            is_near = 0 <= start - self._last_end <= MAX_GAP
             self._read_size = min(2 * self._read_size, MAX_READ) if is_near else MIN_READ
             base, found = start, self._receive_range(start, max(end, min(start + self._read_size, self.size)))
             if self._kept_size + len(found) > MAX_KEPT:

@@ -29,7 +29,7 @@ SCALAR_LIST_FIELDS = frozenset(
 """Numbers of the AttributeProto fields for lists of numbers or strings: such an attribute has no tensor."""
 
 
-class Part(NamedTuple):
+class MessageField(NamedTuple):
     """Field of a message type: the type of the messages in the field, and whether the field is repeated."""
 
     message: str
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 @cache
-def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
+def tensor_fields() -> Mapping[str, Mapping[int, MessageField]]:
     """Return the fields that may contain tensors, by message name and field number."""
     messages = _reachable(ModelProto.DESCRIPTOR)
     with_tensors: set[str] = set()
@@ -68,14 +68,14 @@ def mergeable_messages() -> frozenset[str]:
     )
 
 
-def _reachable(descriptor: Any) -> dict[str, dict[int, Part]]:
+def _reachable(descriptor: Any) -> dict[str, dict[int, MessageField]]:
     """Return the fields with messages, by type name and number, of all types reachable from a descriptor."""
-    found: dict[str, dict[int, Part]] = {}
+    found: dict[str, dict[int, MessageField]] = {}
     waiting = [descriptor]
     while waiting:
         current = waiting.pop()
         inner = [field for field in current.fields if field.message_type]
-        parts = {each.number: Part(each.message_type.name, _is_repeated(each)) for each in inner}
+        parts = {each.number: MessageField(each.message_type.name, _is_repeated(each)) for each in inner}
         found[current.name] = parts
         waiting += [each.message_type for each in inner if each.message_type.name not in found]
     return found

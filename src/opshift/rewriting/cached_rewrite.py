@@ -14,7 +14,7 @@ from opshift.model.messages import NodeProto
 from opshift.model.node import Node, Tensor, serialized_attributes
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
-from opshift.rewriting.result import ComputedRewrite, Emission, fill_node, update_node, values_read
+from opshift.rewriting.result import ComputedRewrite, ConvertedNode, fill_node, update_node, values_read
 from opshift.rewriting.version_steps import VersionStep
 from opshift.rewriting.workspace import constant_key
 
@@ -32,16 +32,16 @@ EMPTY_NODE: Final = Node("", (), (), {})
 class _NodeTemplate:
     """Serialized node template with the value names left open.
 
-    The attributes of the emission are copies that do not keep a model alive. `payload` contains the changed
+    The attributes of the node are copies that do not keep a model alive. `payload` contains the changed
     fields, serialized. `fill` clears `cleared_fields` of the NodeProto that it overwrites, and appends the
     names that `new_inputs` and `new_outputs` select.
     """
 
-    __slots__ = ("cleared_fields", "emission", "inputs", "new_inputs", "new_outputs", "outputs", "payload")
+    __slots__ = ("cleared_fields", "converted", "inputs", "new_inputs", "new_outputs", "outputs", "payload")
 
     def __init__(
         self,
-        emission: Emission,
+        converted: ConvertedNode,
         inputs: NameSelector | None,
         outputs: NameSelector | None,
         cleared_fields: tuple[str, ...],
@@ -49,7 +49,7 @@ class _NodeTemplate:
         new_inputs: NameSelector | None,
         new_outputs: NameSelector | None,
     ) -> None:
-        self.emission = emission
+        self.converted = converted
         self.inputs = inputs
         self.outputs = outputs
         self.cleared_fields = cleared_fields
@@ -58,7 +58,9 @@ class _NodeTemplate:
         self.new_outputs = new_outputs
 
     @classmethod
-    def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> _NodeTemplate:
+    def of(
+        cls, written: ConvertedNode, original: Node, is_main: bool, places: Mapping[str, int]
+    ) -> _NodeTemplate:
         """Return the template of an emitted node; with `is_main`, it overwrites the original NodeProto.
 
         `places` maps all names of the rewrite to their positions.
@@ -95,13 +97,13 @@ class _NodeTemplate:
             _selector(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
         )
 
-    def instantiate(self, names: ValueNames) -> Emission:
+    def instantiate(self, names: ValueNames) -> ConvertedNode:
         """Return the node with the given names."""
-        node = self.emission.node
+        node = self.converted.node
         inputs = self.inputs(names) if self.inputs else ()
         outputs = self.outputs(names) if self.outputs else ()
         node = Node(node.op_type, inputs, outputs, node.attributes, node.domain)
-        return self.emission._replace(node=node)
+        return self.converted._replace(node=node)
 
     def fill(self, proto: NodeProto, names: ValueNames) -> None:
         """Write the node with the given names into a NodeProto."""
@@ -305,7 +307,7 @@ class CacheHit:
         return len(self.operators)
 
     @property
-    def nodes(self) -> tuple[Emission, ...]:
+    def nodes(self) -> tuple[ConvertedNode, ...]:
         """Nodes that replace the original."""
         return tuple(template.instantiate(self._names) for template in self._cached.templates)
 

@@ -38,7 +38,7 @@ def with_inputs_renamed(graph: GraphProto, names: Mapping[str, str]) -> GraphPro
     return copy
 
 
-class Emission(NamedTuple):
+class ConvertedNode(NamedTuple):
     """Node of the converted model, with its operator version.
 
     The replacement gets the name, doc string and metadata of the original node.
@@ -56,15 +56,15 @@ class EmittedGraph(NamedTuple):
     """
 
     graph: Graph
-    nodes: tuple[Emission, ...]
-    after: tuple[Emission, ...]
+    nodes: tuple[ConvertedNode, ...]
+    after: tuple[ConvertedNode, ...]
 
 
-def values_read(emissions: Iterable[Emission]) -> Iterator[str]:
+def values_read(converted_nodes: Iterable[ConvertedNode]) -> Iterator[str]:
     """Yield the names of the values that emitted nodes and graphs read, and the outputs of the graphs."""
-    for emission in emissions:
-        yield from emission.node.inputs
-        for value in emission.node.attributes.values():
+    for converted in converted_nodes:
+        yield from converted.node.inputs
+        for value in converted.node.attributes.values():
             if isinstance(value, EmittedGraph):
                 yield from values_read((*value.nodes, *value.after))
                 yield from (output.name for output in value.graph.outputs)
@@ -75,7 +75,7 @@ class ComputedRewrite(NamedTuple):
 
     operator: OperatorVersion
     original: Node
-    nodes: tuple[Emission, ...]
+    nodes: tuple[ConvertedNode, ...]
     steps: tuple[VersionStep, ...]
 
     @property
@@ -134,7 +134,7 @@ class ComputedRewrite(NamedTuple):
         update_node(protos[main], self.nodes[main], self.original)
 
 
-def _with_names(written: Emission, names: Mapping[str, str], copied: Mapping[int, Any]) -> Emission:
+def _with_names(written: ConvertedNode, names: Mapping[str, str], copied: Mapping[int, Any]) -> ConvertedNode:
     """Return an emitted node with new names; `copied` maps `id`s of attribute values to new values."""
     node, attributes = written.node, dict[str, object]()
     for name, value in node.attributes.items():
@@ -155,27 +155,27 @@ def _graph_with_names(
         for values in (graph.inputs, graph.outputs)
     )
     nodes, after = (
-        tuple(_with_names(each, names, copied) for each in emissions)
-        for emissions in (written.nodes, written.after)
+        tuple(_with_names(each, names, copied) for each in converted_nodes)
+        for converted_nodes in (written.nodes, written.after)
     )
     return EmittedGraph(Graph(names[graph.name], inputs, outputs, ()), nodes, after)
 
 
-def names_in(emissions: Iterable[Emission]) -> Iterator[str]:
+def names_in(converted_nodes: Iterable[ConvertedNode]) -> Iterator[str]:
     """Yield the names that nodes read or produce, and the names of emitted graphs and of their values."""
-    for emission in emissions:
-        yield from emission.node.inputs
-        yield from emission.node.outputs
-        for written in emitted_graphs(emission.node):
+    for converted in converted_nodes:
+        yield from converted.node.inputs
+        yield from converted.node.outputs
+        for written in emitted_graphs(converted.node):
             graph = written.graph
             yield from (graph.name, *(each.name for each in (*graph.inputs, *graph.outputs)))
             yield from names_in((*written.nodes, *written.after))
 
 
-def count_nodes(emissions: Sequence[Emission]) -> int:
+def count_nodes(converted_nodes: Sequence[ConvertedNode]) -> int:
     """Return the number of nodes, including the nodes in emitted graphs."""
-    graphs = (each for written in emissions for each in emitted_graphs(written.node))
-    return len(emissions) + sum(count_nodes(each.nodes) + count_nodes(each.after) for each in graphs)
+    graphs = (each for written in converted_nodes for each in emitted_graphs(written.node))
+    return len(converted_nodes) + sum(count_nodes(each.nodes) + count_nodes(each.after) for each in graphs)
 
 
 def emitted_graphs(node: Node) -> list[EmittedGraph]:
@@ -183,7 +183,7 @@ def emitted_graphs(node: Node) -> list[EmittedGraph]:
     return [each for each in node.attributes.values() if isinstance(each, EmittedGraph)]
 
 
-def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
+def fill_node(proto: NodeProto, written: ConvertedNode, origin: NodeProto) -> None:
     """Fill an empty NodeProto from an emitted node.
 
     Subgraphs of the model are copied from `origin`, the NodeProto of the rewritten node, in which they are
@@ -199,7 +199,7 @@ def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
         _add_attribute(proto, name, value, written, origin)
 
 
-def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
+def update_node(proto: NodeProto, written: ConvertedNode, original: Node) -> None:
     """Change the NodeProto of `original` to an emitted node; equal fields and attributes are not written."""
     node = written.node
     if proto.op_type != node.op_type:
@@ -221,7 +221,9 @@ def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
             del proto.attribute[index]
 
 
-def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, origin: NodeProto) -> None:
+def _add_attribute(
+    proto: NodeProto, name: str, value: Any, written: ConvertedNode, origin: NodeProto
+) -> None:
     attribute = proto.attribute.add()
     if hasattr(value, "ref_attr_name"):
         attribute.CopyFrom(_converted_attribute(value, origin))

@@ -24,7 +24,7 @@ from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Allow
-from opshift.rewriting.result import ComputedRewrite, Emission, EmittedGraph
+from opshift.rewriting.result import ComputedRewrite, ConvertedNode, EmittedGraph
 from opshift.rewriting.routes import Route, Router
 from opshift.rewriting.type_check import changed_output_type, require_supported_types
 from opshift.rewriting.validation import (
@@ -78,7 +78,7 @@ def _problem(
         return "emits no node"
     created = names.types.keys()
     known, produced = {"", *node.inputs, *created}, set[str]()
-    emissions: list[Emission] = []
+    converted_nodes: list[ConvertedNode] = []
     for emitted in out.emitted:
         results = emitted.node.outputs
         reason = _wrong_name(emitted.node, known, {"", *node.outputs, *created} - produced)
@@ -86,13 +86,13 @@ def _problem(
         if reason:
             return f"emits {emitted.node.op_type}: {reason}"
         version = registry.get_schema(emitted.node.op_type, emitted.opset, emitted.node.domain)
-        emissions.append(Emission(emitted.node, version, True))
+        converted_nodes.append(ConvertedNode(emitted.node, version, True))
         produced.update(filter(None, results))
         known.update(results)
     missing = [name for name in node.outputs if name not in produced and out.is_used(name)]
     if missing:
         return f"does not compute the output {missing[0]!r}"
-    return changed_output_type(Emission(node, operator, True), emissions, out.facts, names)
+    return changed_output_type(ConvertedNode(node, operator, True), converted_nodes, out.facts, names)
 
 
 def _wrong_name(node: Node, known: set[str], new: set[str]) -> str:
@@ -274,7 +274,7 @@ class _NodeRewriter(NamedTuple):
         """Convert the node, and the nodes that its steps emit, until all are valid at the target."""
         pending: list[Emitted | None] = [Emitted(node, source, True)]  # None marks the end of an expansion
         expanded: list[OperatorVersion] = []
-        done: list[Emission] = []
+        done: list[ConvertedNode] = []
         applied_steps: list[VersionStep] = []
         while pending:
             popped = pending.pop()
@@ -307,7 +307,7 @@ class _NodeRewriter(NamedTuple):
                     validate_emitted_attributes(current, route.final)
                 if route.status.has_graphs:
                     current = self._with_converted_graphs(current, applied_steps)
-                done.append(Emission(current, route.final, successor))
+                done.append(ConvertedNode(current, route.final, successor))
             _require_few_steps(applied_steps, node)
         return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
@@ -332,7 +332,7 @@ class _NodeRewriter(NamedTuple):
 
     def _convert_nodes(
         self, emitted: tuple[Emitted, ...], applied_steps: list[VersionStep]
-    ) -> Iterator[Emission]:
+    ) -> Iterator[ConvertedNode]:
         for node, opset, _ in emitted:
             route = self.router.route(node.domain, node.op_type, opset)
             if not route.steps:

@@ -12,7 +12,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.model.types import short_type
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.rewriting.result import ComputedRewrite, Emission, emitted_graphs
+from opshift.rewriting.result import ComputedRewrite, ConvertedNode, emitted_graphs
 
 Types = frozenset[str]
 """Types that a value may have, such as `tensor(float)`."""
@@ -66,13 +66,13 @@ def _exact_types(declared: Mapping[str, Types], facts: Facts) -> dict[str, Types
 
 
 def changed_output_type(
-    original: Emission, emissions: Sequence[Emission], facts: Facts, constants: _Constants
+    original: ConvertedNode, converted_nodes: Sequence[ConvertedNode], facts: Facts, constants: _Constants
 ) -> str:
     """Return an output of a node to which the emitted nodes give another type, as text; else `""`."""
     node, operator, _ = original
     before = _exact_types(dict(_declared_types(node.inputs, operator.inputs, operator)), facts)
     after = dict(before)
-    for nodes, types in (((original,), before), (emissions, after)):
+    for nodes, types in (((original,), before), (converted_nodes, after)):
         _find_problem(nodes, types, constants, any_suffices=True)
     for name in node.outputs:
         old, new = (types.get(name, UNKNOWN) for types in (before, after))
@@ -125,7 +125,7 @@ def _present(names: Sequence[str], formals: Sequence[Parameter]) -> Iterator[tup
 
 
 def _find_problem(
-    emissions: Sequence[Emission],
+    converted_nodes: Sequence[ConvertedNode],
     known: dict[str, Types],
     constants: _Constants,
     *,
@@ -136,14 +136,14 @@ def _find_problem(
     Return `None` if all inputs are supported.
 
     Args:
-        emissions: the nodes, in order.
+        converted_nodes: the nodes, in order.
         known: types of the values that the nodes read, to which those of their outputs are added; empty for
             a value that may have any type.
         constants: types of constants.
         any_suffices: if true, one supported type per input suffices, but inputs with the same type variable
             must share a type; by default, all types of an input must be supported.
     """
-    for node, operator, _ in emissions:
+    for node, operator, _ in converted_nodes:
         chosen: dict[str, Types] = {}
         for name, formal in _present(node.inputs, operator.inputs):
             if name not in known:

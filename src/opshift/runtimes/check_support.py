@@ -53,7 +53,7 @@ class UnsupportedNode(FrozenRecord):
     remedy: str
 
 
-class MissingKernel(FrozenRecord):
+class UnsupportedGroup(FrozenRecord):
     """Nodes that a runtime does not implement for the same reason; see `UnsupportedNode` for the fields."""
 
     places: tuple[str, ...]
@@ -70,7 +70,7 @@ class MissingKernel(FrozenRecord):
 class ModelSupport(FrozenRecord):
     """Support of a model by a runtime: missing kernels, uncertain answers and notes."""
 
-    missing: tuple[MissingKernel, ...]
+    missing: tuple[UnsupportedGroup, ...]
     """Nodes that the runtime does not implement, and properties of the model that it does not accept."""
     warnings: tuple[str, ...] = ()
     """Known wrong or inexact results of kernels that the model uses."""
@@ -158,7 +158,7 @@ class RuntimeCheck:
         lists = map(tuple, (notes.warnings, notes.wrong, notes.uncertain, notes.fallback, notes.doubtful))
         return ModelSupport(missing, *lists)
 
-    def find_missing(self, model: ModelNodes, operators: Collection[str]) -> MissingKernel | None:
+    def find_missing(self, model: ModelNodes, operators: Collection[str]) -> UnsupportedGroup | None:
         """Return nodes of `operators`, such as `ai.onnx.Cast`, that the runtime refuses for one reason.
 
         Return `None` if the runtime implements all nodes of these operators. This is faster than `check`.
@@ -217,32 +217,32 @@ class RuntimeCheck:
             for operator, names in model.unknown_attributes.items()
         )
 
-    def _model_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+    def _model_problems(self, model: ModelNodes) -> Iterator[UnsupportedGroup]:
         runtime = self.runtime
         for domain, opset in model.opsets.items():
             newest = self.newest_import(domain) or opset
             if opset > newest:
                 reason = f"{runtime.name} supports opset {newest} of {domain}, the model has {opset}"
                 remedy = f"convert the model to opset {newest} or older"
-                yield MissingKernel(("model",), "", {}, reason, remedy, VERSION)
+                yield UnsupportedGroup(("model",), "", {}, reason, remedy, VERSION)
         newest = runtime.ir_version or model.ir_version
         if model.ir_version > newest:
             reason = f"{runtime.name} supports IR version {newest}, the model has {model.ir_version}"
             remedy = f"convert the model to IR version {newest}"
-            yield MissingKernel(("model",), "", {}, reason, remedy, VERSION)
+            yield UnsupportedGroup(("model",), "", {}, reason, remedy, VERSION)
         if self._schemas is not None:
             for graph, name in model.repeated_names:
                 reason = f"{runtime.name} refuses two nodes with the same name {name!r}"
                 label, remedy = "nodes with the same name", "rename one of the nodes"
-                yield MissingKernel((graph,), "", {}, reason, remedy, label, is_convertible=False)
+                yield UnsupportedGroup((graph,), "", {}, reason, remedy, label, is_convertible=False)
         yield from self._input_problems(model)
         yield from self._tensor_problems(model)
         for (domain, operator), places in model.unimported.items():
             reason = f"the model, or the function with the node, has no opset import of {domain}"
-            yield MissingKernel(tuple(places), operator, {}, reason, f"add an opset import of {domain}")
+            yield UnsupportedGroup(tuple(places), operator, {}, reason, f"add an opset import of {domain}")
         yield from self._call_problems(model)
 
-    def _call_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+    def _call_problems(self, model: ModelNodes) -> Iterator[UnsupportedGroup]:
         name = self.runtime.name
         for function, calls in model.calls.items():
             found: defaultdict[str, list[str]] = defaultdict(list)
@@ -255,9 +255,9 @@ class RuntimeCheck:
                     reason = f"the function has {each.function_output_count} outputs, not {each.output_count}"
                     found[f"{name} refuses the call: {reason}"].append(each.place)
             for reason, places in found.items():
-                yield MissingKernel(tuple(places), function, {}, reason, "inline the functions")
+                yield UnsupportedGroup(tuple(places), function, {}, reason, "inline the functions")
 
-    def _input_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+    def _input_problems(self, model: ModelNodes) -> Iterator[UnsupportedGroup]:
         runtime = self.runtime
         if self.needs_ranks(model):
             for name in model.unranked_inputs:
@@ -265,15 +265,15 @@ class RuntimeCheck:
                 place, label = f"graph, input {name!r}", "inputs of unknown rank"
                 option = f"--shape {quote(f'{name}=...')} (shapes= in Python)"
                 remedy = f"declare the shape of {name!r} with {option} of `opshift convert` or `opshift fit`"
-                yield MissingKernel((place,), "", {}, reason, remedy, label, is_convertible=False)
+                yield UnsupportedGroup((place,), "", {}, reason, remedy, label, is_convertible=False)
         for name, element_type in model.overridable.items():
             if element_type in runtime.constant_types:
                 reason = f"{runtime.name} refuses an initializer in {element_type} that callers can override"
                 place, label = f"graph, initializer {name!r}", f"initializers in {element_type} as inputs"
                 remedy = "make the initializer constant: opshift doctor --fix"
-                yield MissingKernel((place,), "", {}, reason, remedy, label, is_convertible=False)
+                yield UnsupportedGroup((place,), "", {}, reason, remedy, label, is_convertible=False)
 
-    def _tensor_problems(self, model: ModelNodes) -> Iterator[MissingKernel]:
+    def _tensor_problems(self, model: ModelNodes) -> Iterator[UnsupportedGroup]:
         runtime = self.runtime
         if not runtime.unread_types and not runtime.raw_types and runtime.reads_empty_constants:
             return
@@ -282,18 +282,18 @@ class RuntimeCheck:
             if name in runtime.unread_types:
                 reason = f"{runtime.name} does not read constants in {name}"
                 remedy = "remove the constant, or store it in a different type"
-                yield MissingKernel((place,), "", {}, reason, remedy, f"constants in {name}")
+                yield UnsupportedGroup((place,), "", {}, reason, remedy, f"constants in {name}")
             elif name in runtime.raw_types and has_typed_field(tensor) and 0 not in tensor.dims:
                 reason = f"{runtime.name} reads constants in {name} only if they are stored as raw bytes"
                 remedy = "use `opshift fit`, which stores them as raw bytes"
-                yield MissingKernel((place,), "", {}, reason, remedy, f"typed constants in {name}")
+                yield UnsupportedGroup((place,), "", {}, reason, remedy, f"typed constants in {name}")
             elif is_misread(tensor, runtime):
                 result = f"in {name} with another type" if runtime.reads_empty_constants else "as a scalar"
                 reason = f"{runtime.name} reads a constant without elements {result}"
                 remedy = "use `opshift fit`, which replaces the constant by nodes"
-                yield MissingKernel((place,), "", {}, reason, remedy, "constants without elements")
+                yield UnsupportedGroup((place,), "", {}, reason, remedy, "constants without elements")
 
-    def _missing_kernels(self, model: ModelNodes, groups: Iterable[NodeGroup]) -> Iterator[MissingKernel]:
+    def _missing_kernels(self, model: ModelNodes, groups: Iterable[NodeGroup]) -> Iterator[UnsupportedGroup]:
         for group in groups:
             first = group.nodes[0]
             identity, newest = self._lookup.identity(first), self.runtime.opsets.get(first.domain)
@@ -310,7 +310,7 @@ class RuntimeCheck:
                 continue
             yield from self._group_problems(group, model)
 
-    def _group_problems(self, group: NodeGroup, model: ModelNodes) -> Iterator[MissingKernel]:
+    def _group_problems(self, group: NodeGroup, model: ModelNodes) -> Iterator[UnsupportedGroup]:
         """Yield the nodes of a group that the runtime does not implement, by reason, and add notes."""
         first = group.nodes[0]
         answers = [(kind, self._reason(kind[0], model)) for kind in self._kinds(group, model)]
@@ -330,7 +330,7 @@ class RuntimeCheck:
                 remedy = refusal_cause(NotYetIntroduced.code).remedy
             elif internal := first.scope.registry.releases.internal_domains.get(first.domain):
                 reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
-            yield MissingKernel(
+            yield UnsupportedGroup(
                 tuple(found), str(identity), known, reason, remedy, is_convertible=not introduced
             )
 

@@ -13,7 +13,7 @@ from opshift.model.operator_ids import short_label
 from opshift.model.types import short_type
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.files import find_runtime, get_runtime
-from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
+from opshift.runtimes.check_support import RuntimeCheck, UnsupportedGroup
 from opshift.runtimes.model_nodes import ModelNodes
 
 MAX_OPERATORS = 3
@@ -36,7 +36,7 @@ def _warning_sentences(names: Iterable[str], model: ModelProto, registry: Regist
     return tuple(_warning_sentence(name, missing) for name, missing in found if missing)
 
 
-def _warning_sentence(name: str, missing: Sequence[MissingKernel]) -> str:
+def _warning_sentence(name: str, missing: Sequence[UnsupportedGroup]) -> str:
     counts: Counter[str] = Counter()
     for each in missing:
         counts[missing_label(each)] += len(each.places)
@@ -47,7 +47,7 @@ def _warning_sentence(name: str, missing: Sequence[MissingKernel]) -> str:
     return f"{name} does not {nodes} the result: {labels}; {remedy}"
 
 
-def missing_label(missing: MissingKernel) -> str:
+def missing_label(missing: UnsupportedGroup) -> str:
     """Return operator version and types, such as `Add:14 (bfloat16)`, or the label of a property."""
     if not missing.operator:
         return missing.label

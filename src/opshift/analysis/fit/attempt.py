@@ -28,7 +28,7 @@ from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, opset_imports, without_version
 from opshift.registry.errors import NotYetIntroduced
 from opshift.registry.runtimes.runtime import Runtime
-from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
+from opshift.runtimes.check_support import RuntimeCheck, UnsupportedGroup
 from opshift.runtimes.model_nodes import ModelNodes
 from opshift.runtimes.model_notes import name_nodes, remove_omitted_inputs, remove_refused_sizes
 
@@ -85,7 +85,7 @@ class Attempt:
         """Convert a copy of the model, without the equivalent operators that the runtime refused before."""
         self.model = deepcopy(model)
         self._reports: list[Report] = []
-        self._replaceable: tuple[MissingKernel, ...] = ()
+        self._replaceable: tuple[UnsupportedGroup, ...] = ()
         self._failed: set[Unwanted] = {*self._refused}
         unknown = replacements_of_unknown(nodes, self.target.opsets, self._runtime, self._registry)
         self._without: dict[Unwanted, None] = dict.fromkeys(
@@ -112,7 +112,7 @@ class Attempt:
             for place in each.places
         )
 
-    def missing_with_others(self) -> tuple[MissingKernel, ...]:
+    def missing_with_others(self) -> tuple[UnsupportedGroup, ...]:
         """Return `listed`, or the refused nodes and the converted nodes that prevent the model from running.
 
         Call this method only once, because it converts the model further.
@@ -137,7 +137,7 @@ class Attempt:
         return bool(self._refusals)
 
     @property
-    def listed(self) -> tuple[MissingKernel, ...]:
+    def listed(self) -> tuple[UnsupportedGroup, ...]:
         """`missing`, or the nodes without a kernel before their replacement if these are fewer."""
         return min(self.missing, self._replaceable or self.missing, key=count_nodes)
 
@@ -205,7 +205,7 @@ class Attempt:
                 name_nodes(result, self._runtime.needs_names)
         return plan.refusals
 
-    def _replace_missing(self) -> tuple[MissingKernel, ...]:
+    def _replace_missing(self) -> tuple[UnsupportedGroup, ...]:
         """Convert nodes without a kernel repeatedly, and return the nodes that still have none."""
         for _ in range(MAX_ROUNDS):
             nodes = ModelNodes(self.model, self._registry)
@@ -246,7 +246,7 @@ class Attempt:
                     yield unwanted, list(map(_planned_place, missing.places))
                     break
 
-    def _find_replacements(self, missing: MissingKernel) -> tuple[tuple[Unwanted, ...], ...]:
+    def _find_replacements(self, missing: UnsupportedGroup) -> tuple[tuple[Unwanted, ...], ...]:
         """Return the equivalents and the type bridges for a node; both may be empty."""
         try:
             operator = OperatorId.parse(missing.operator)
@@ -277,17 +277,17 @@ def _planned_place(place: str) -> str:
     return f"function {last}" if separator else place
 
 
-def refused_node(refusal: Refusal) -> MissingKernel:
+def refused_node(refusal: Refusal) -> UnsupportedGroup:
     """Return a refused node as a missing kernel.
 
     If its operator is too new for the model, no other opset helps.
     """
     is_convertible = refusal.code != NotYetIntroduced.code
-    return MissingKernel(
+    return UnsupportedGroup(
         (refusal.place,), refusal.operator, {}, refusal.reason, refusal.remedy, is_convertible=is_convertible
     )
 
 
-def count_nodes(missing: Iterable[MissingKernel]) -> int:
+def count_nodes(missing: Iterable[UnsupportedGroup]) -> int:
     """Return the number of missing nodes."""
     return sum(len(each.places) for each in missing)

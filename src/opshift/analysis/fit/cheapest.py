@@ -26,7 +26,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.runtimes.runtime import Runtime
-from opshift.runtimes.check_support import MissingKernel, RuntimeCheck
+from opshift.runtimes.check_support import RuntimeCheck, UnsupportedGroup
 from opshift.runtimes.model_nodes import ModelNodes
 
 MAX_COMPARED = 3
@@ -209,7 +209,7 @@ class _Trials:
 
 def nearest_failure(
     failed: Sequence[Attempt], nodes: ModelNodes
-) -> tuple[Attempt, tuple[MissingKernel, ...]]:
+) -> tuple[Attempt, tuple[UnsupportedGroup, ...]]:
     """Return the first attempt with the fewest missing nodes of the model, and all of its missing nodes.
 
     Args:
@@ -222,7 +222,7 @@ def nearest_failure(
     return min(found, key=lambda each: _count_own(each[1], places))
 
 
-def _count_own(missing: Iterable[MissingKernel], places: Collection[str]) -> int:
+def _count_own(missing: Iterable[UnsupportedGroup], places: Collection[str]) -> int:
     """Count missing nodes of the model; all nodes that a conversion adds count as one node.
 
     A refused node counts as one, although several nodes might replace it.

@@ -368,7 +368,7 @@ def _fit_with_types(model: ModelProto, runtime: Runtime, options: Options) -> tu
             bridges=(*widened.replacements, *report.bridges),
             cost=report.cost + max(widened.added_nodes, 0),
             interface=changes,
-            rounding_nodes=widened.added_nodes,
+            widening_nodes=widened.added_nodes,
         )
 
 

@@ -13,7 +13,7 @@ from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError
 from opshift.model.plain_data import Json
 from opshift.model.shared_data import DeprecatedAlias, FrozenRecord
-from opshift.runtimes.check_support import MissingKernel
+from opshift.runtimes.check_support import UnsupportedGroup
 
 
 class FitReport(FrozenRecord):
@@ -34,7 +34,7 @@ class FitReport(FrozenRecord):
         uncertain: reasons why the runtime may refuse nodes that count as implemented.
         assumptions: inputs of nodes that became constants, because declared shapes determine them.
         interface: inputs and outputs with wider types, which `allow="interface-types"` permits.
-        rounding_nodes: number of nodes that wider types added before the conversions.
+        widening_nodes: number of nodes that wider types added before the conversions.
         shared_casts: number of added casts that were removed, because an earlier node casts the same value.
         recognition: report of an earlier conversion that recognized operators, if there was one.
         slow_operators: operators that were found, but not recognized, because their kernels are slow, a
@@ -55,7 +55,7 @@ class FitReport(FrozenRecord):
     uncertain: tuple[str, ...]
     assumptions: tuple[str, ...] = ()
     interface: tuple[InterfaceChange, ...] = ()
-    rounding_nodes: int = 0
+    widening_nodes: int = 0
     shared_casts: int = 0
     recognition: Report | None = None
     slow_operators: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class FitReport(FrozenRecord):
     @property
     def nodes(self) -> tuple[int, int]:
         """Number of nodes before and after fitting."""
-        fitted = self.conversions[0].nodes[0] - self.rounding_nodes
+        fitted = self.conversions[0].nodes[0] - self.widening_nodes
         first = self.folding or self.recognition
         before = first.nodes[0] if first else fitted
         return before, self.conversions[-1].nodes[1] - self.shared_casts
@@ -131,7 +131,7 @@ class DoesNotFit(OpshiftError):
         missing: the missing nodes at this opset by cause, with reasons and remedies.
     """
 
-    def __init__(self, runtime: str, opset: int, missing: Sequence[MissingKernel]) -> None:
+    def __init__(self, runtime: str, opset: int, missing: Sequence[UnsupportedGroup]) -> None:
         self.runtime = runtime
         self.opset = opset
         self.missing = tuple(missing)

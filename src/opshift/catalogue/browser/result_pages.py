@@ -19,7 +19,7 @@ from opshift.checker.findings import Finding
 from opshift.converter.refusals import Refusal
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN, short_label
-from opshift.runtimes.check_support import MissingKernel
+from opshift.runtimes.check_support import UnsupportedGroup
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _runs_cells(result: RuntimeResult) -> tuple[str, ...]:
     return result.verdict, escape_line(target), escape_line(notes)
 
 
-def _missing_text(missing: MissingKernel) -> str:
+def _missing_text(missing: UnsupportedGroup) -> str:
     return f"{missing.reason} ({missing.remedy})" if missing.remedy else missing.reason
 
 

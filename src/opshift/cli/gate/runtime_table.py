@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from opshift.analysis.runs import group_releases
 from opshift.cli.page import Column, Page, number
 from opshift.model.message_text import counted_labels
-from opshift.runtimes.check_support import VERSION, MissingKernel
+from opshift.runtimes.check_support import VERSION, UnsupportedGroup
 from opshift.runtimes.target_runtimes import missing_label
 from opshift.runtimes.verdicts import AFTER_CONVERSION, DOES_NOT_RUN, MAY_RUN, RUNS, VERDICTS
 
@@ -85,5 +85,5 @@ def _reasons_of(result: Mapping[str, Any]) -> list[str]:
     if result["verdict"] == DOES_NOT_RUN and conversion.get("refusals"):
         return [*dict.fromkeys(conversion["refusals"])]
     found = (support or result["support"])["missing"]
-    labels = (missing_label(MissingKernel(**each)) for each in found)
+    labels = (missing_label(UnsupportedGroup(**each)) for each in found)
     return [*dict.fromkeys(OTHER_VERSION if each == VERSION else each for each in labels)]
