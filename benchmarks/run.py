@@ -81,6 +81,9 @@ def main(
     folder: Annotated[Path | None, typer.Option(help="Folder for temporary files of up to 8 GiB.")] = None,
 ) -> None:
     """Measure and print tables; a full run writes RESULTS.md and the plots next to this file."""
+    is_full = not only and not quick
+    if is_full:
+        import plot  # noqa: F401  # a missing matplotlib is an error before the measurements, not after
     console = Console()
     machine = facts()  # before the measurements, which raise the load
     tables: list[Table] = []
@@ -91,7 +94,7 @@ def main(
             tables += found.tables
             plotted += found.plotted
             console.print(Markdown("\n\n".join(map(str, found.tables))))
-    if not only and not quick:
+    if is_full:
         _write(machine, tables, plotted)
 
 
