@@ -52,7 +52,7 @@ from opshift.stores.find_models import LIST, FoundModel, find_models
 from opshift.stores.locations import address_of, folder_location, folder_prefix, with_data
 
 MODELS_BEFORE_START = 1_000
-"""Number of models to check before the first conversion; conflicting files of these models end the run."""
+"""Number of models to check before the first conversion: if their files conflict, nothing is converted."""
 
 MAX_DATA_USERS = 100
 """Maximum size of `Task.data_users` for a model in a store, whose data files are not yet known."""
@@ -165,8 +165,8 @@ class Batch(NamedTuple):
                 continue
             first_root = first_root or root
             is_remote = is_url(source) or is_url(self.out)
-            # Only objects of the first source folder may copy data files, which have distinct names there:
-            # `Destinations` cannot compare the data files of objects.
+            # `Destinations` cannot compare the data files of objects: only models of the first source folder
+            # may copy data files, because the names of these files are distinct.
             model = _Model(source, output, (), not is_remote or root == first_root, problem)
             if problem is not None:
                 yield model
@@ -241,7 +241,7 @@ class Batch(NamedTuple):
         return Task(source, output, entry, data, may_copy_data, may_replace, skips, is_started, error, users)
 
     def _data_users(self, model: _Model, ledger: Ledger) -> Iterator[tuple[str, str]]:
-        """Yield pairs of a data file and another output in the ledger that has it from another source."""
+        """Yield pairs of a data file and another output in the ledger that copied it from another source."""
         if self.settings.external == "keep" or model.error is not None:
             return
         if is_url(model.source):  # the data files of an object are known only during its conversion
@@ -259,7 +259,7 @@ class Batch(NamedTuple):
 class _Model(NamedTuple):
     """Model of a batch, with its external data files.
 
-    `error` is set if the model cannot be found, its name is not valid for an output, or its files conflict
+    `error` is set if the model cannot be read, its name is not valid for an output, or its files conflict
     with other files of the batch. Only a conflict also sets `is_conflict`. A model in the output folder has
     an error, too; the run leaves out this model if the ledger has the output `result`.
     """
@@ -310,10 +310,11 @@ PathsLike = PathLike | Iterable[PathLike]
 
 
 def settings_of(target: TargetLike | None, arguments: SharedArguments, settings: Settings) -> Settings:
-    """Add arguments of `convert_version` to settings, as texts; raise its errors for invalid arguments.
+    """Return settings with the target and the arguments of `convert_version`, as texts.
 
     Raises:
-        UsageError: also for a dimension name that a text of a shape cannot contain.
+        UsageError, UnknownOpset, UnknownDomain: as for `convert_version`. Also UsageError if the name of a
+            dimension has a comma or an equals sign, which separate the parts of a text.
     """
     require_known(arguments, SharedArguments.__annotations__)
     # copied, because the validation would exhaust iterators
@@ -341,7 +342,7 @@ def settings_of(target: TargetLike | None, arguments: SharedArguments, settings:
 
 
 def _target_texts(target: PlainTarget, read: Target) -> tuple[str, ...]:
-    """Return the texts of a target; `read` is its parsed form."""
+    """Return a target as texts; `read` is the parsed target."""
     # a target without releases
     if read == Target(read.opsets, requested_ir_version=read.requested_ir_version):
         opsets = sorted(read.opsets.items())
@@ -397,7 +398,7 @@ def _shape_text(dims: object) -> str:
 
 
 def _require_texts_of_shapes(shapes: Iterable[tuple[str, Dims]]) -> None:
-    """Raise UsageError if the text of a shape is read as another shape, as with `,` or `=` in a name."""
+    """Raise UsageError if the text of a shape would be read as another shape, as with `,` in a name."""
     for name, dims in shapes:
         if read_shapes(_mapping_texts({name: dims})) != {name: dims}:
             reason = f"the shape of {name!r} has a dimension with a comma or an equals sign"

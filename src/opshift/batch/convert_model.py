@@ -67,7 +67,7 @@ def failure(task: Task, error: OpshiftError, name: str = "") -> ModelOutcome:
 
 
 def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
-    """Return an error that names the other output in the ledger that has the data file, or else `error`."""
+    """Return `error`, or an error that names another output if that output owns the existing data file."""
     place = str(error.place)
     user = task.data_users.get(full_name(place))
     if user is None or error.reason != data_exists(place).reason:
@@ -81,9 +81,10 @@ def _error_with_user(task: Task, error: OpshiftError) -> OpshiftError:
 
 
 def _known_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcome | None:
-    """Return the outcome if the output is up to date, was refused or is skipped; otherwise `None`.
+    """Return the outcome of a model that need not be converted; `None` if it must be.
 
-    Raise the error of the task, or UsageError for an output that must not be replaced.
+    The output is up to date, the conversion was refused before, or the model is skipped. Raise the error of
+    the task, or UsageError for an output that must not be replaced.
     """
     if task.error is not None:
         raise task.error
@@ -132,7 +133,7 @@ def _adopted_outcome(settings: Settings, digest: str, task: Task) -> ModelOutcom
 
 
 def _is_proven(entry: Entry, task: Task) -> bool:
-    """Return whether an entry has the source, and the output if written, and all its files are unchanged."""
+    """Return whether an entry names the source, and the output if written, and its files are unchanged."""
     needed = {task.source, task.output} if entry.status in WRITTEN else {task.source}
     # Names in the ledger lack credentials: read the model files by the names in the task.
     names = {without_secrets(name): name for name in map(full_name, needed)}
@@ -227,7 +228,7 @@ def _is_unchanged(
 
 
 def _output_data(task: Task, written: tuple[str, ...], data: tuple[str, ...]) -> dict[str, str]:
-    """Return the source of each data file of an output.
+    """Map the full name of each data file of an output to that of its source.
 
     A conversion of element types writes one new data file; its source is the model file.
     """

@@ -42,10 +42,8 @@ class LedgerSegments:
     """Ledger in a folder of a store; each object (segment) has the lines of about a second.
 
     The names of the segments give their order. Two runs may use one ledger at a time: all lines are valid.
-
-    Raises:
-        InvalidModel: the store cannot be read.
-        UsageError: the URL is not usable.
+    The methods raise InvalidModel if the store cannot be read, CannotWrite if it cannot be written, and
+    UsageError if the URL is not usable.
     """
 
     def __init__(self, location: str) -> None:
@@ -107,7 +105,7 @@ class LedgerFile:
     """Ledger in a local file, to which lines are appended.
 
     Raises:
-        UsageError: another run uses the ledger, or the file is not a ledger.
+        UsageError: another run uses the ledger.
         CannotWrite: the file cannot be read or written.
     """
 
@@ -230,9 +228,10 @@ class Ledger:
         yield from (_name_of_key(found) for (found,) in self._index.execute(query, tuple(values)).fetchall())
 
     def data_users_below(self, output: str, folder: str, source: str) -> Iterator[tuple[str, str]]:
-        """Yield pairs of a data file below `folder` and another output; skip copies from below `source`.
+        """Yield pairs of a data file below `folder` and another output in the ledger that has this file.
 
-        `source` is a folder, because the data files of an object are known only during its conversion.
+        Skip files that were copied from the same relative path below the folder `source`. `source` is a
+        folder, because the data files of an object are known only during its conversion.
         """
         below, read = (_location_key(folder_prefix(full_name(each))) for each in (folder, source))
         query = (

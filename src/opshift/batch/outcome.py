@@ -165,7 +165,7 @@ class Task(NamedTuple):
         source, output: paths or URLs of the model and of the converted model.
         entry: the entry of the output in the ledger; `None` if there is none.
         data: external data files of the model, relative to its folder.
-        may_copy_data: whether data files may be copied, because no other model has the same destinations.
+        may_copy_data: whether data files may be copied; false if another model may write the same files.
         may_replace: whether the output may be replaced, if it exists.
         skips_existing: whether to skip the model, instead of failing, if its output must not be replaced.
         is_started: whether the ledger has a line with the status `started` for this conversion.

@@ -45,7 +45,9 @@ def require_no_link(path: str) -> None:
 
 
 def foreign_objects(out: str, ledger: Ledger) -> Container[str]:
-    """Return objects below a URL that no run with this ledger wrote, without the ledger; empty for a folder.
+    """Return the objects below a URL, except the ledger, that no run with this ledger wrote.
+
+    The result is empty for a local folder.
 
     One request lists a thousand objects; without the listing, each object would need a request.
     """

@@ -33,7 +33,7 @@ WORKER_LOST = "WorkerLost"
 
 
 class LostTask(str):
-    """Result of a task that failed alone, usually because its worker ended; the text is the error."""
+    """Error text, as the result of a task that failed in its own chunk, usually because its worker ended."""
 
     def as_error(self, place: str) -> OpshiftError:
         """Return the error for a result of the task; `place` is the model."""
@@ -55,7 +55,8 @@ def run_chunks(
 ) -> Generator[Done[Task, Result]]:
     """Yield tasks with their results, chunk by chunk; read `tasks` only as fast as workers need them.
 
-    If a chunk of several tasks fails, each runs again in its own chunk, so that only one is lost.
+    If a chunk of several tasks fails, each task runs again in its own chunk, so that only the failing task is
+    lost.
 
     Args:
         function: computes the result of a task. It must be importable by workers, and must not raise errors.

@@ -52,14 +52,17 @@ def convert_version(model: Model, target_version: int) -> Model:
 
 
 def _with_shapes(model: Model, source: Model) -> Model:
-    """Return a converted onnx.ModelProto with the shapes that ONNX infers; unchanged if ONNX fails."""
+    """Return a converted model with the shapes that ONNX infers.
+
+    Return `model` itself if it is not an onnx.ModelProto, or if ONNX fails.
+    """
     onnx = sys.modules.get("onnx")  # without the package onnx, no model is an onnx.ModelProto
     if onnx is None or not isinstance(model, onnx.ModelProto):
         return model
     outputs = model_of(model)[0].graph.output
     try:
-        # ONNX cannot infer all shapes through replacement nodes: if one is missing, take the types of outputs
-        # from the source. Only then, because this inference serializes all weights.
+        # ONNX cannot infer all shapes through replacement nodes: if an output has no shape, take the types
+        # that ONNX infers for the outputs of the source. Only then, because this serializes all weights.
         if not all(each.type.tensor_type.HasField("shape") for each in outputs):
             known = onnx.shape_inference.infer_shapes(source).graph.output
             for output, same in zip(outputs, known, strict=True):

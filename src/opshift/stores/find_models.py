@@ -1,4 +1,4 @@
-"""Search for model files: expand files, folders, globs, URLs and lists of names to models."""
+"""Find the model files for names of files, folders, globs and URLs, and for lists of such names."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def find_models(
     Raises:
         UsageError: a file does not exist. During the iteration: a folder or glob contains no models, a named
             folder cannot be listed, or a URL is not usable.
+        InvalidModel: during the iteration, a store cannot be read.
     """
     given = list(names)
     for name in given:

@@ -12,10 +12,12 @@ from opshift.model.locations import is_url, is_web_url
 
 
 def join(folder: str, relative: str) -> str:
-    """Return the location of a file below a folder; `relative` has slashes.
+    """Return the location of a file below a folder; `relative` is its path with slashes.
 
     Raises:
-        UsageError: the path leads out of the folder, by its parts or by a symbolic link.
+        UsageError: the path has a null character, or leads out of the folder, by its parts or by a symbolic
+            link.
+        CannotWrite: the path cannot be resolved.
     """
     path = normpath(relative)
     if isabs(path) or path.partition("/")[0] == ".." or "\0" in path:
