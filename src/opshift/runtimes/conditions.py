@@ -26,7 +26,7 @@ from opshift.runtimes.subgraph_conditions import ignores_inputs, returns_inputs,
 
 
 def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
-    """Return whether a restriction concerns a node; `None` if this is unknown."""
+    """Return whether a restriction concerns a node; `None` if this is unknown, as without any condition."""
     if restriction.when is None and restriction.unless is None:
         return None
     conditions = [(restriction.when, True), (restriction.unless, False)]
@@ -42,7 +42,7 @@ def concerns(restriction: Restriction, node: ModelNode) -> bool | None:
 
 
 def depends_on_node(restriction: Restriction, node: ModelNode) -> bool:
-    """Return whether a restriction may concern only some nodes with the operator and the types of a node."""
+    """Return whether `concerns` may have different answers for nodes with equal operators and types."""
     if restriction.when is None:
         return restriction.unless is not None
     return node.operator is None or _types(restriction.when, node) is not False
@@ -418,7 +418,7 @@ def _size_in(shape: Shape, axis: int) -> int | None:
 
 
 def _are_equal(shapes: Sequence[Shape | None], axes: Sequence[int]) -> bool | None:
-    """Return whether one axis of each shape has the same size; `None` if unknown. See `comparable_shapes`."""
+    """Return whether `axes`, one per shape, have equal sizes; `None` if unknown. See `comparable_shapes`."""
     pairs = zip(shapes, axes, strict=True)
     sizes = {None if shape is None else _size_in(shape, axis) for shape, axis in pairs}
     if len(sizes) == 1 and None not in sizes:

@@ -1,4 +1,4 @@
-"""Find constants that the optimizer of a runtime computes in each run instead of before the first run."""
+"""Find constants that a runtime computes in each run, because its optimizer does not fold them."""
 
 from __future__ import annotations
 

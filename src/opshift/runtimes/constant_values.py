@@ -72,8 +72,8 @@ class ConstantValues:
         has_defaults: whether callers can override initializers that are graph inputs, unlike before IR
             version 4.
         unfolded: constant results that are not computed before the first run. They, and all values that
-            depend on them or on defaults of graph inputs, do not count as constants. With `None`, all such
-            results are computed.
+            depend on them or on defaults of graph inputs, do not count as constants. With `None`, all
+            constant results are computed before the first run.
     """
 
     def __init__(self, *, has_defaults: bool = True, unfolded: Unfolded | None = None) -> None:
@@ -101,7 +101,7 @@ class ConstantValues:
         return self._answers[asked]
 
     def without(self, unfolded: Unfolded) -> ConstantValues:
-        """Return the values of the same model that are constants for a runtime; see `unfolded`."""
+        """Return the answers for the same model and a runtime that computes `unfolded` in each run."""
         if unfolded not in self._variants:
             self._variants[unfolded] = ConstantValues(has_defaults=self._has_defaults, unfolded=unfolded)
         return self._variants[unfolded]

@@ -371,7 +371,7 @@ class ModelNodes:
 
     @cached_property
     def constant_calls(self) -> Sequence[tuple[CalledFunction, Sequence[ModelNode]]]:
-        """Calls of functions that optimizers may compute before the first run, and their nodes."""
+        """Calls that optimizers may compute before the first run, each with the nodes of the function."""
         return [
             (each, self._nodes_of.get(each.body, ()))
             for each in self._called

@@ -57,7 +57,10 @@ def remove_omitted_inputs(model: ModelProto, registry: Registry) -> None:
 
 
 def _needed_length(names: Collection[str], operator: OperatorVersion | None) -> int:
-    """Return the number of inputs up to the last present one, but at least the required number."""
+    """Return the number of inputs up to the last present one, but at least the required number.
+
+    For an undefined operator, return the number of all inputs.
+    """
     given = max((number for number, name in enumerate(names, 1) if name), default=0)
     return len(names) if operator is None else min(len(names), max(given, operator.min_input))
 

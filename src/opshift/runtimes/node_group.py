@@ -52,7 +52,7 @@ class NodeGroup:
 
     @cached_property
     def schema_kinds(self) -> list[list[ModelNode]]:
-        """The nodes in lists; schemas have equal problems with all nodes of a list."""
+        """The nodes in lists; a schema accepts all nodes of a list, or refuses them for the same reason."""
         return self.kinds(SCHEMA_QUESTION)
 
     def answers(self, question: Hashable, answer: Callable[[ModelNode], Hashable]) -> list[Hashable]:

@@ -29,7 +29,7 @@ Bound = Mapping[str, str]
 
 
 class _Nodes(NamedTuple):
-    """Nodes of a pattern: all, the last one, the others by their outputs, and the reads of each value."""
+    """Nodes of a pattern: all, the last one, the others by output name, and the number of reads by value."""
 
     nodes: Sequence[Node]
     last: Node
@@ -86,7 +86,11 @@ class PatternSearch:
         )
 
     def _is_reused(self, name: str, value: str, op_type: str, others: Sequence[str]) -> bool:
-        """Return whether another node of `others`, which is not fused, reads the single constant `value`."""
+        """Return whether another node, with an operator in `others`, reads a constant equal to `value`.
+
+        Nodes that match `NodePattern.fused` do not count. `value` must be a constant with one element, which
+        the pattern reads with the operator `op_type`.
+        """
         constant = single_constant(self._scope, value)
         if constant is None:
             return False
@@ -99,7 +103,7 @@ class PatternSearch:
         return any(count > fused[constant, each] for each, count in reads.items())
 
     def _fused_reads(self, name: str) -> Counter[tuple[SingleConstant, str]]:
-        """Count occurrences of `NodePattern.fused`, by the constant that is this input, and by its reader."""
+        """Count occurrences of `NodePattern.fused`, by the constant at input `name` and by the operator."""
         searched = [replace(self._pattern, nodes=each, node="", reused={}) for each in self._pattern.fused]
 
         def count(scope: Scope) -> Counter[tuple[SingleConstant, str]]:
@@ -109,7 +113,7 @@ class PatternSearch:
         return self._constants.total(self._scope, f"{name} {self._pattern!r}", count)
 
     def _constants_read(self, name: str) -> Iterator[tuple[SingleConstant, str]]:
-        """Yield the constant that each occurrence of the pattern reads as an input, and the operator."""
+        """Yield the constant at input `name` of each occurrence of the pattern, and the reading operator."""
         op_type = next(each.op_type for each in self._nodes if name in each.inputs)
         known = self._scope.operator(self._last.op_type, self._last.domain)
         for record in self._scope.node_records:
@@ -228,7 +232,7 @@ class PatternSearch:
         return name not in pattern.ranks or self._scope.rank(value) in pattern.ranks[name]
 
     def _is_vector(self, value: str) -> bool:
-        """Return whether a value is a constant that is not known to have one element."""
+        """Return whether a value is a constant of known rank, with a size that is not known to be 1."""
         sizes = self._scope.shape(value) or ()
         return any(each != 1 for each in sizes) and self._constants.contain(self._scope, value)
 
@@ -260,7 +264,10 @@ class PatternSearch:
         return None
 
     def _is_inner(self, value: str, name: str) -> bool:
-        """Return whether a value may be inside a pattern: it varies, and its other uses are permitted."""
+        """Return whether a value may be inside a pattern: it varies, and has other uses only if permitted.
+
+        A value in `NodePattern.kept` must have other uses.
+        """
         scope = self._scope
         has_other_readers = scope.is_captured(value) or len(scope.readers(value)) > self._reads[name]
         is_output = self._constants.is_output(scope, value)
