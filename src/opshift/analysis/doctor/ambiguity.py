@@ -11,10 +11,10 @@ from opshift.registry.registry import Registry
 
 
 def choices(model: ModelProto, stamps: Iterable[Stamp], registry: Registry) -> Iterator[str]:
-    """Yield a sentence for each stamp whose fitting opset is one of several that may give other results.
+    """Yield a sentence for each wrong or missing opset import of the model whose `fitting` opset is a guess.
 
-    The meaning of a node may depend on the choice if a conversion from the oldest to the newest of the opsets
-    changes the node.
+    The results of a node may depend on the choice of the opset if a conversion from the oldest to the newest
+    valid opset changes or refuses the node.
     """
     for stamp in stamps:
         if stamp.fits or stamp.place != "model" or not stamp.opsets or stamp.fitting is None:
@@ -33,7 +33,7 @@ def choices(model: ModelProto, stamps: Iterable[Stamp], registry: Registry) -> I
 def _changed_operators(
     model: ModelProto, stamp: Stamp, oldest: int, newest: int, registry: Registry
 ) -> Iterator[str]:
-    """Yield the operators of the domain that a conversion between two opsets changes or refuses."""
+    """Yield the operators of the stamp's domain that a conversion between two opsets changes or refuses."""
     from opshift.converter.convert import plan_version  # imported here: most declared opsets fit
 
     copy = ModelProto.FromString(model.SerializeToString())

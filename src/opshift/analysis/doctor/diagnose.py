@@ -284,7 +284,7 @@ class _NodeOpsets(NamedTuple):
         return opset in self.valid or opset in self.nonstandard
 
     def is_possible(self, opset: int) -> bool:
-        """Return whether a node is valid at an opset, or can be replaced there."""
+        """Return whether a node is valid at an opset, executed by onnxruntime, or can be replaced there."""
         return self.is_executed(opset) or (self.replaced_from is not None and opset >= self.replaced_from)
 
 
@@ -413,7 +413,7 @@ class _Doctor:
         return _NodeOpsets(node.op_type, valid, replaced, self._validity.nonstandard_opsets(node))
 
     def _undefined_opsets(self, domain: str) -> frozenset[int]:
-        """Return the opsets of an undefined node; empty for an unknown domain without local functions."""
+        """Return the possible opsets of an undefined node; empty for an unknown domain without functions."""
         if not self._registry.is_open(domain):
             return frozenset(range(1, self._registry.newest_opset(domain) + 1))
         newest = self._registry.releases.open_domains.get(domain, 0)

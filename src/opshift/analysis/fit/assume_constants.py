@@ -54,7 +54,7 @@ class KnownNode(NamedTuple):
         return (shape[axis],) if isinstance(axis, int) and -len(shape) <= axis < len(shape) else None
 
     def axes(self) -> Sizes | None:
-        """Return the attribute `axes` without negative axes, by default all axes; `None` if invalid."""
+        """Return the attribute `axes` as nonnegative axes, by default all axes; `None` if invalid."""
         every = range(len(self.outputs[0]))
         axes: Sequence[int] = self.node.attribute("axes", every)
         is_valid = all(-len(every) <= axis < len(every) for axis in axes)

@@ -113,9 +113,10 @@ class Attempt:
         )
 
     def missing_with_others(self) -> tuple[UnsupportedGroup, ...]:
-        """Return `listed`, or the refused nodes and the converted nodes that prevent the model from running.
+        """Return the refused nodes, and the converted nodes that prevent the model from running.
 
-        Call this method only once, because it converts the model further.
+        Return `listed` if no node is refused, or if the other nodes cannot be converted either. Call this
+        method only once, because it converts the model further.
         """
         places = frozenset(each.place for each in self._refusals)
         if not places or self._convert(replace(self._first, skipped=places)):
@@ -177,7 +178,7 @@ class Attempt:
         )
 
     def _is_used(self, unwanted: Unwanted) -> bool:
-        """Return whether the report lists a replaced operator; an equivalent counts if a node uses it."""
+        """Return whether the report lists an operator as replaced: an equivalent only if a node uses it."""
         if isinstance(unwanted, TypeBridge):
             return False
         if not isinstance(unwanted, Equivalent):
@@ -247,7 +248,7 @@ class Attempt:
                     break
 
     def _find_replacements(self, missing: UnsupportedGroup) -> tuple[tuple[Unwanted, ...], ...]:
-        """Return the equivalents and the type bridges for a node; both may be empty."""
+        """Return two tuples, the equivalents and the type bridges for a node; `()` without a definition."""
         try:
             operator = OperatorId.parse(missing.operator)
         except OpshiftError:  # a call of a function, or a property of the model
@@ -289,5 +290,5 @@ def refused_node(refusal: Refusal) -> UnsupportedGroup:
 
 
 def count_nodes(missing: Iterable[UnsupportedGroup]) -> int:
-    """Return the number of missing nodes."""
+    """Return the number of nodes in all groups."""
     return sum(len(each.places) for each in missing)

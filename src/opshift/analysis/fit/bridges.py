@@ -42,13 +42,13 @@ GENERATED_AS: Mapping[str, tuple[str, ...]] = {
 ANY_TYPE: Mapping[str, tuple[str, ...]] = dict.fromkeys(
     BY_NAME.keys() - {"undefined", "string"}, ("float", "int32")
 )
-"""Types of inputs of which only the shape is read."""
+"""Types to which inputs may be cast if an operator reads only their shapes."""
 
 ZEROS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("bool", *INTEGER_BITS), ("bool", "float")),
     **dict.fromkeys(("double", "float", "float16", "bfloat16"), ("bool",)),
 }
-"""Types in which exactly the zeros of a type are zeros: small doubles may underflow in float."""
+"""Types to which casts keep zero and nonzero values apart: small doubles may underflow in float."""
 
 MOVED: Final = (*TYPES_FOR_BRIDGE["order"], MOVED_AS)
 
@@ -114,7 +114,7 @@ class Bridges:
         return ()
 
     def _may_help(self, version: OperatorVersion, types: Mapping[str, str]) -> bool:
-        """Return whether the runtime may refuse a node because of its types, not of other properties only."""
+        """Return whether the runtime may refuse a node because of its types, not only of other properties."""
         notes = (*self._runtime.restrictions_of(version.id), *self._runtime.errors_of(version.id))
         is_accepted = bool(notes) and bool(self._runtime.kernel(version.id, types))
         return not is_accepted or not all(map(_ignores_casts, notes))

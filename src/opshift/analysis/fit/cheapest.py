@@ -39,7 +39,10 @@ MAX_FAILED = 5
 """Number of failed opsets after which only opsets that may still fit are tried."""
 
 MAX_ADDED = 16_384
-"""Number of nodes that failed attempts, or fitting ones, may add together; then no further opset is tried."""
+"""Maximum number of nodes that attempts add before the search ends.
+
+The limit applies to the sum of all fitting attempts, and of all failed ones after `MAX_FAILED` failures.
+"""
 
 MAX_COMPLETED = 2
 """Maximum number of failed opsets for which all missing nodes are listed, not only refused nodes."""
@@ -80,7 +83,7 @@ class _Failures:
                 self._missing.update((place, missing.operator) for place in missing.places)
 
     def prevent(self, target: TargetOpsets) -> bool:
-        """Return whether a refusal, or a node that prevented a fit at other opsets, prevents it at `target`.
+        """Return whether earlier failures show that the model does not fit at `target`.
 
         The conversion of a node depends only on the opsets of its domain and of the default domain.
         """

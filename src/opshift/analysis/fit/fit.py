@@ -104,7 +104,7 @@ def _join_reshapes(model: ModelProto, registry: Registry) -> None:
     """Let each Reshape to a constant shape read the data of the Reshape before it; remove unread Reshapes."""
     joined: list[tuple[ContainerProto, Set[str]]] = []
     for scope, _ in graph_scopes(model, registry):
-        # Maps the result of each Reshape to the data of the first Reshape before it.
+        # Maps the result of each Reshape to the data of the first Reshape in its chain.
         data: dict[str, str] = {}
         has_joined = False
         for node in scope.container.node:

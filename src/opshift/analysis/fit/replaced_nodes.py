@@ -1,4 +1,4 @@
-"""Nodes of a model for the nodes that replace them in a converted copy."""
+"""Find the node of a model that a node of its converted copy replaces."""
 
 from __future__ import annotations
 

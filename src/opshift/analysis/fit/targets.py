@@ -95,7 +95,10 @@ def rank_targets(
 
 
 def _is_lost(node: ModelNode, runtime: Runtime, registry: Registry) -> bool:
-    """Return whether no conversion helps a node: refused attributes, or neither definition nor kernel."""
+    """Return whether no conversion helps a node.
+
+    Its attributes are refused, or its operator, in a known domain, has neither a definition nor a kernel.
+    """
     if node.operator is not None:
         added = runtime.schemas.get(f"{node.domain}.{node.node.op_type}", NO_DIFFERENCE).adds
         return runtime.validates_nodes and not node.unknown_attributes.issubset(added)
@@ -158,7 +161,11 @@ class NodeCosts:
         self._bridges = bridges
 
     def of(self, operator: Operator, types: Types, opset: int) -> Iterator[tuple[OperatorId, int]]:
-        """Yield the graph vertices for an opset (version in effect, or expansions), each with a cost."""
+        """Yield the vertices before the last edge of a path to an opset, each with the cost of this edge.
+
+        This is the operator version at the opset. If there is none, it is each removal, and the opset before
+        the first version, where other operators replace the node.
+        """
         version = operator.at(opset)
         if version is not None:
             yield (
@@ -177,7 +184,7 @@ class NodeCosts:
         return self.of_replacement(operator, version, types)
 
     def of_replacement(self, operator: Operator, version: OperatorVersion, types: Mapping[str, str]) -> int:
-        """Return the cost of a node without a usable kernel, with known types by type variable."""
+        """Return the cost of a node without a usable kernel; `types` has the known types by type variable."""
         if replaced_from(operator) == version.since_version:
             return EXPANSION_COST  # the conversion replaces all nodes of a deprecated version
         if version.has_function and self._runtime.expands_functions:
