@@ -41,7 +41,7 @@ KEYS = ("name", "key", "domain", "tensor_name", "values", "function_name")
 def property_changes(
     old: Message | None, new: Message | None, skipped: Iterable[str]
 ) -> Iterator[PropertyChange]:
-    """Yield the fields of two messages that differ, except the skipped ones."""
+    """Yield the fields of two messages that differ, except the skipped ones; `None` has no fields."""
     before, after = (_properties(each, frozenset(skipped)) for each in (old, new))
     for name in {**before, **after}:
         if name not in after:

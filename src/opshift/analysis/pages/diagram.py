@@ -143,7 +143,10 @@ def _curve_path(points: Sequence[tuple[Point, float]]) -> str:
 
 
 def _row_of_each(boxes: Sequence[Box]) -> list[int]:
-    """Return the row of each box: below all boxes that it reads."""
+    """Return the row of each box: below all earlier boxes that it reads.
+
+    A box without sources, if it is not an input, is in the row above its first reader.
+    """
     rows: list[int] = []
     for box in boxes:
         earlier = (each for each in box.sources if each < len(rows))

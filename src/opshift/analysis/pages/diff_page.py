@@ -67,7 +67,7 @@ def diff_page(diff: ModelDiff, title: str = "Differences between two models") ->
 
 
 def _region_section(place: str, group: Sequence[Region], drawings: list[str]) -> Iterator[str]:
-    """Yield the parts of the Markdown about identical regions, and add drawings of the first one."""
+    """Yield Markdown about identical regions, and append drawings of the first region to `drawings`."""
     region, times = group[0], f", {len(group):,} times" if len(group) > 1 else ""
     inside = "" if place == "graph" else f" in {place}"
     yield f"### {escape_line(f'{region.title}{times}{inside}')}"

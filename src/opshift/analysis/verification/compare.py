@@ -104,7 +104,7 @@ def _compare_values(
 
 
 def _tensor_leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
-    """Yield each tensor of an output, after its place in sequences and maps, such as `[0]`."""
+    """Yield pairs: a place in sequences and maps, such as `[0]`, and its tensor; `None` if it is absent."""
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
             yield from _tensor_leaves(each, f"{place}[{index}]")

@@ -53,7 +53,7 @@ WEIGHTED_SUMS = {
     "Attention": "", "DFT": "", "Det": "", "GridSample": "linear", "Resize": "nearest", "RoiAlign": "avg",
     "STFT": "", "Upsample": "nearest",
 }  # fmt: skip
-"""Operators with sums of products, whose result for infinities and NaN is open, by default of `mode`.
+"""Operators that add products, with the default of `mode`; results for infinities and NaN are undefined.
 
 Implementations may skip a product with the weight 0, which is NaN for these values, and add in any order.
 With the mode `nearest`, operators only select elements.
@@ -100,7 +100,7 @@ def run_nonfinite(inputs: NonfiniteInputs, tolerance: float | None, registry: Re
     """Run both models in onnxruntime and onnx.reference on samples with infinities and NaN.
 
     The specification leaves many results open, such as the maximum of NaN and a number. A result counts as
-    defined if both runtimes agree. Models with nodes for which `_is_open` is true skip the sample. The result
+    defined if both runtimes agree. A sample is skipped if `_is_open` is true for one of the nodes. The result
     has no samples if no input is replaceable, if the models are too large or have `WEIGHTED_SUMS`, or if a
     runtime does not run them.
     """
@@ -157,7 +157,7 @@ def _nonfinite_samples(inputs: NonfiniteInputs) -> Iterator[Feeds]:
 
 
 def _is_open(node: NodeProto, values: Sequence[float]) -> bool:
-    """Return whether the result of a node for `values` is open, although both runtimes may agree on it."""
+    """Return whether the result of a node for `values` is undefined, even if both runtimes agree on it."""
     if node.op_type in OPEN_FOR_NAN:
         return any(map(math.isnan, values))
     targets = [NAME_BY_NUMBER.get(each.i, "") for each in node.attribute if each.name == "to"]
@@ -196,9 +196,10 @@ def _with_defined_elements(
 
 
 def _agreement_mask(one: object, other: object, tolerance: float | None) -> Array:
-    """Return a boolean array that is `True` where two runtimes agree, and `False` for all other types.
+    """Return a boolean array that is `True` where two runtimes agree.
 
-    Equal integers may be a coincidence: ONNX does not define the integer that an infinity or NaN becomes.
+    It is a single `False` for integers, strings and non-tensors, and if types or shapes differ. Equal
+    integers may be a coincidence: ONNX does not define the integer that an infinity or NaN becomes.
     """
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         return np.array(False)
@@ -277,7 +278,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
 def _with_nonfinite(
     verification: Verification, result: RunResult, request: RunRequest, registry: Registry
 ) -> tuple[Verification, Feeds]:
-    """After equal outputs, name unreached branches; with runtime `auto`, compare on infinities and NaN."""
+    """Add the unreached branches; with runtime `auto`, also compare samples with infinities and NaN."""
     runtime = ModelRuntime(request.original, opener_of(verification.runtimes[0]), registry)
     unreached = unreached_branches(runtime, request.converted.model, result.samples)
     verification = replace(verification, unreached=unreached)
@@ -356,7 +357,11 @@ def _compare_outputs(
 
 
 def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:
-    """Return a run, preferably with declared shapes and either finite elements or a failure, or `None`."""
+    """Return the first conclusive run, else the first run; `None` if there is none.
+
+    A run is conclusive if the outputs of the original have their declared shapes, and either `_is_conclusive`
+    is true for them or the converted model fails.
+    """
     declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
     for result in _run_samples(pair, request, reasons):

@@ -307,7 +307,7 @@ def generate_inputs(
 def _larger_shapes(
     missing: Sequence[ModelInput], layout: InputShapes, known: Mapping[str, int]
 ) -> Iterator[InputShapes]:
-    """Yield shapes with larger sizes for unknown dimensions: first for all, then without sizes of 1."""
+    """Yield shapes with larger sizes for unknown dimensions: first for all, then only for sizes above 1."""
     tried = layout
     for least in (1, 2):  # some models accept only a batch of one element
         larger = {each.name: _enlarge(each, layout[each.name], known, least) for each in missing}
@@ -322,7 +322,7 @@ def _larger_shapes(
 def _enlarge(
     each: ModelInput, shape: tuple[int, ...], known: Mapping[str, int], least: int
 ) -> tuple[int, ...]:
-    """Return the shape with larger sizes for unknown dimensions, unless these are below `least`."""
+    """Return the shape with larger sizes for unknown dimensions whose size is at least `least`."""
     dims = (None,) * len(shape) if each.dims is None else each.dims
     return tuple(
         size if isinstance(dim, int) or dim in known or size < least else ENLARGED_SIZES.get(size, size)

@@ -95,7 +95,7 @@ class DifferentNode(NamedTuple):
 def compare_values(
     name: str, original: object, converted: object, tolerance: float | None
 ) -> OutputCompared | None:
-    """Compare two values; return `None` if they are equal, or if their types cannot be compared.
+    """Compare two values; return `None` for equal arrays, or if the types cannot be compared.
 
     A conversion may compute a value in another integer or float type; such a value is cast first.
     """

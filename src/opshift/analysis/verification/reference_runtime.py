@@ -120,7 +120,7 @@ class ExecutedGraph(NamedTuple):
     outer: ExecutedGraph | None = None
 
     def constant(self, name: str) -> Tensor | None:
-        """Return a value of a Constant node or non-input initializer, also of outer graphs; else `None`."""
+        """Return the value of a Constant node or non-input initializer, also of outer graphs; else `None`."""
         for initializer in getattr(self.container, "initializer", ()):
             if initializer.name == name:
                 is_default = any(getattr(value, "name", value) == name for value in self.container.input)
