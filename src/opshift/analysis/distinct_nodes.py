@@ -120,7 +120,7 @@ class _NodeKeys:
         return self._operator_number(record), types, premises, shapes, producers, readers
 
     def _producer_key(self, name: str) -> Hashable:
-        """Return the number of the node that produces a value, and the position of the value in its outputs.
+        """Return the operator number of a value's producer, and the position of the value in its outputs.
 
         For a value without a producer, return whether it has a name, is an initializer, and is overridable.
         """

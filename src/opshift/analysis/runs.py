@@ -47,7 +47,7 @@ class ConversionAttempt(FrozenRecord):
     opsets: Mapping[str, int]
     """Target opsets by domain, without domains that keep their opset."""
     ir_version: int | None
-    """Target IR version; `None` if the runtime accepts the IR version of the model with the target opsets."""
+    """Target IR version; `None` if the runtime accepts the resulting IR version, or after a refusal."""
     added_nodes: int
     """Number of nodes that the conversion adds."""
     refusals: tuple[str, ...]

@@ -38,7 +38,7 @@ OPTIONS_KEY, SOURCE_KEY = "opshift-options", "opshift-source"
 
 
 def convert_model(settings: Settings, digest: str, task: Task) -> ModelOutcome:
-    """Convert a model, unless its output is up to date or skipped; return all errors in the outcome."""
+    """Convert a model unless its outcome is already known; return all errors in the outcome."""
     start = time.perf_counter()
     try:
         outcome = _known_outcome(settings, digest, task) or _convert_or_refuse(settings, digest, task)

@@ -335,7 +335,7 @@ class RuntimeCheck:
             )
 
     def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:
-        """Return the nodes of a group in lists; all nodes of a list have equal answers to all questions.
+        """Return the nodes of a group in lists; the nodes of a list have equal answers to all `_questions`.
 
         Most runtimes ask the same questions, so `NodeGroup` caches the answers for all runtimes.
         """
@@ -349,7 +349,7 @@ class RuntimeCheck:
         return group.kinds({**SCHEMA_QUESTION, **questions})
 
     def _questions(self, node: ModelNode, model: ModelNodes) -> Iterator[tuple[Hashable, _Answer]]:
-        """Yield the questions that decide on support for a node, besides its operator and types."""
+        """Yield questions on which support for a node depends, each with the function that answers it."""
         identity, has_kernel = self._lookup.identity(node), bool(self._lookup.kernel(node))
         reads_bodies = not has_kernel and self.runtime.expands_functions
         errors = self.runtime.errors_of(identity) if has_kernel or reads_bodies or self._refuses_wrong else ()

@@ -56,7 +56,7 @@ class ConstantFolding:
                 yield from ((call.scope, each) for each in call.outputs)
 
     def _folds(self, node: ModelNode, model: ModelNodes) -> bool:
-        """Return whether the optimizer computes a node with constant inputs."""
+        """Return whether the optimizer computes a node with constant inputs before the first run."""
         operator, identity = f"{node.domain}.{node.node.op_type}", self._lookup.identity(node)
         if operator in self._unfolded and not _is_quantized_later(node):
             return False

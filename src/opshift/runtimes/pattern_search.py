@@ -146,7 +146,7 @@ class PatternSearch:
             ]
 
     def _computed_from(self, value: str) -> str:
-        """Return the value from which nodes that the pattern skips compute a value, or an empty name."""
+        """Trace a value back through nodes the pattern skips; return `""` if they read constants only."""
         while value and (found := self._scope.producer(value)) is not None and self._is_skipped(found.node):
             value = self._skipped_input(found.node)
         return value
@@ -162,7 +162,7 @@ class PatternSearch:
     def _match(
         self, pattern: Node, node: Node, operator: OperatorVersion | None, bound: Bound
     ) -> Iterator[Bound]:
-        """Yield the bound names for each way in which a node and its producers match the pattern."""
+        """Yield `bound` with further names for each way in which a node and its producers match `pattern`."""
         domains = canonical_domain(pattern.domain), canonical_domain(node.domain)
         if (
             pattern.op_type != node.op_type
@@ -188,7 +188,7 @@ class PatternSearch:
                     yield each
 
     def _bind(self, pairs: Sequence[tuple[str, str]], bound: Bound) -> Iterator[Bound]:
-        """Yield the bound names for each way to bind pairs of a name in the pattern and a value."""
+        """Yield `bound` with further names for each way to match pairs of a pattern name and a value."""
         if not pairs:
             yield bound
             return

@@ -182,7 +182,7 @@ Opsets = Mapping[str, int]
 
 
 class PlacedNode(NamedTuple):
-    """Node with the label of its graph or function in plans, and its opsets."""
+    """Node, the label of its graph or function in plans, and its opset imports."""
 
     path: str
     proto: NodeProto

@@ -11,7 +11,7 @@ from opshift.registry.registry import Registry
 
 
 def choices(model: ModelProto, stamps: Iterable[Stamp], registry: Registry) -> Iterator[str]:
-    """Yield a sentence for each wrong or missing opset import of the model whose `fitting` opset is a guess.
+    """Yield a sentence for each wrong or missing import of the model if its fitting opset is a guess.
 
     The results of a node may depend on the choice of the opset if a conversion from the oldest to the newest
     valid opset changes or refuses the node.

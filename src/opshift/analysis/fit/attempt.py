@@ -103,7 +103,7 @@ class Attempt:
         self.missing = tuple(map(refused_node, self._refusals)) or self._replace_missing()
 
     def _depends_on_inlining(self) -> bool:
-        """Return whether functions are kept, and the runtime refuses the model, a call, or a node in one."""
+        """Return whether the model keeps functions, and the runtime refuses it, a call or a node of a function."""
         return any(
             not place.startswith("graph")
             or ", function " in place
@@ -139,7 +139,7 @@ class Attempt:
 
     @property
     def listed(self) -> tuple[UnsupportedGroup, ...]:
-        """`missing`, or the nodes without a kernel before their replacement if these are fewer."""
+        """`missing`, or the nodes that lacked a kernel before any replacement, if these are fewer."""
         return min(self.missing, self._replaceable or self.missing, key=count_nodes)
 
     @property

@@ -59,7 +59,7 @@ class _Failures:
         self._missing: set[tuple[str, str]] = set()
         """Places and operator versions of nodes without a replacement."""
         self._failed: set[tuple[int, str, int]] = set()
-        """Opset of the default domain, and domain and opset of a node that prevented the fit there."""
+        """Default-domain opset of each failed attempt, with the domain and opset of a node that failed."""
 
     def add(self, attempt: Attempt) -> None:
         """Record why an attempt does not fit: refused opsets, or else the nodes without a kernel."""

@@ -26,7 +26,7 @@ ZEROS: Final = {"bool": False, "string": ""}
 
 
 def compute_empty_constants(model: ModelProto, runtime: Runtime) -> None:
-    """Replace constants that a runtime misreads by ConstantOfShape, except those that callers may override.
+    """Compute constants that a runtime misreads with ConstantOfShape, unless callers can override them.
 
     A model with an opset before ConstantOfShape is unchanged.
     """

@@ -81,7 +81,7 @@ def _escape_cell(text: str) -> str:
 
 
 def limited_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table with at most MAX_ROWS rows, and a note about the other rows, or `""` if there are none."""
+    """Return a table with at most MAX_ROWS rows, and a note about further rows (empty if there are none)."""
     more = len(rows) - MAX_ROWS
     return [table(heads, rows[:MAX_ROWS]), f"Rows that are not shown: {more:,}." if more > 0 else ""]
 

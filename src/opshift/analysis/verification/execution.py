@@ -278,7 +278,7 @@ def execute(request: RunRequest, registry: Registry) -> tuple[Verification, Feed
 def _with_nonfinite(
     verification: Verification, result: RunResult, request: RunRequest, registry: Registry
 ) -> tuple[Verification, Feeds]:
-    """Add the unreached branches; with runtime `auto`, also compare samples with infinities and NaN."""
+    """Add unreached branches to `verification`; with runtime `auto`, also compare infinities and NaN."""
     runtime = ModelRuntime(request.original, opener_of(verification.runtimes[0]), registry)
     unreached = unreached_branches(runtime, request.converted.model, result.samples)
     verification = replace(verification, unreached=unreached)
@@ -405,7 +405,7 @@ def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> 
 def _enlarge_last(
     attempt: Attempt, outputs: SampleOutputs, runner: Runner, request: RunRequest
 ) -> tuple[Sequence[Feeds], SampleOutputs]:
-    """Replace the last sample by the first larger one that the model accepts, and its outputs likewise."""
+    """Return samples and outputs; the first larger sample with conclusive outputs replaces the last one."""
     declared = request.original.model.graph.output
     if _is_conclusive(outputs, declared):
         for feeds in attempt.larger:

@@ -65,7 +65,7 @@ class OutputCompared:
 
     Attributes:
         name, type: the name and element type of the output.
-        shape: the shape in the first sample; `None` if the value is not a tensor.
+        shape: the shape in the first sample with a value; `None` if the value is not a tensor.
         count: the number of compared elements.
         finite: the number of elements that are neither infinite nor NaN in the original.
         absolute: the largest difference; infinite if two different elements are not both finite.

@@ -237,7 +237,7 @@ def _require_supported(model: ModelProto, version: str, registry: Registry) -> N
 
 
 def _require_numpy_types(model: ModelProto) -> None:
-    """Raise CannotRun if an input or output has a type that NumPy lacks, as onnxruntime cannot convert it."""
+    """Raise CannotRun if an input or output has a type that NumPy lacks: onnxruntime cannot convert it."""
     for value in (*model.graph.input, *model.graph.output):
         kind = element_type_of(value.type)
         if kind in ML_DTYPES_TYPES:

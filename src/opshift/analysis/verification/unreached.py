@@ -16,7 +16,7 @@ from opshift.model.messages import AttributeProto, ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, function_id
 
 BRANCHES = {"then_branch": True, "else_branch": False}
-"""Attributes of If, with the condition on which each is executed."""
+"""Attributes of If, with the value of the condition for which each is executed."""
 
 
 def unreached_branches(
