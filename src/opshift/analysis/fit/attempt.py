@@ -103,7 +103,10 @@ class Attempt:
         self.missing = tuple(map(refused_node, self._refusals)) or self._replace_missing()
 
     def _depends_on_inlining(self) -> bool:
-        """Return whether the model keeps functions, and the runtime refuses it, a call or a node of a function."""
+        """Return whether inlining the functions that were kept may change the result.
+
+        It may if the runtime refuses the model itself, a call, or a node of a function.
+        """
         return any(
             not place.startswith("graph")
             or ", function " in place
