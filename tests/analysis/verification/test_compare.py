@@ -134,7 +134,7 @@ def test_aggregates_all_samples() -> None:
             [{"a": 1.0}], [{"b": 1.0}], "the structure differs (1 and 1 tensors)", id="different key"
         ),
         pytest.param([{"a": 1.0}], [{"a": 2.0}], "1.0 at [0]['a'] became 2.0", id="value of a map"),
-        pytest.param(None, np.ones(2), "is absent in one of the models", id="absent"),
+        pytest.param(None, np.ones(2), "the output is absent in one of the models", id="absent"),
     ],
 )
 def test_reports_different_structure(original: Any, converted: Any, reason: str) -> None:

@@ -163,7 +163,7 @@ class _Trials:
         """
         if self._first is None:  # most models fit at the first opset, so create no copy for it
             self._first = attempt = self._attempt_at(self._model, target, strict)
-            if not attempt.missing:
+            if not attempt.missing or self._distinct_model is None:
                 return attempt
         if self._distinct_model is None:
             return self._attempt_at(self._model, target, strict)

@@ -121,7 +121,7 @@ def _compare_tensors(
     sample: int, place: str, original: Array | None, converted: Array | None, tolerance: Tolerance
 ) -> TensorDifference:
     if original is None or converted is None:
-        reason = "" if original is converted else f"{place} is absent in one of the models".strip()
+        reason = "" if original is converted else f"{place or 'the output'} is absent in one of the models"
         return TensorDifference(reason=reason)
     for aspect, one, other in (
         ("type", array_element_type(original), array_element_type(converted)),
