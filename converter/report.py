@@ -9,7 +9,7 @@ from typing import Any
 
 from opshift.checker.ir_features.contents import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
+from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan, versions_text
 from opshift.converter.recognition.result import NearMiss, Recognition, RecognizedNode
 from opshift.converter.refusals import Refusal, RefusalGroup, group_refusals
 from opshift.model.graphs import count_model_nodes
@@ -212,12 +212,9 @@ class Report(FrozenRecord):
         return sorted(groups, key=lambda each: -each.nodes[0])
 
     def __str__(self) -> str:
-        versions = [f"{each.domain} {each.source} -> {each.target}" for each in self.opsets]
-        before, after = self.ir_version
-        versions += [f"IR version {before} -> {after}"] if before != after else []
         counts = [f"{self.kept:,} kept", f"{len(self.changed):,} changed"]
         counts += [f"{len(self.refusals):,} refused"] if self.refusals else []
-        lines = [", ".join(versions) or "no versions change"]
+        lines = [versions_text(self.opsets, *self.ir_version)]
         lines.append(f"nodes: {self.nodes[0]:,} -> {self.nodes[1]:,}; {', '.join(counts)}")
         lines += [f"note: {each}" for each in (*self.notes, *self.requested)]
         lines += [f"warning: {each}" for each in self.warnings]

@@ -25,6 +25,11 @@ class ModelChange:
     before: str = ""
     after: str = ""
 
+    def __str__(self) -> str:
+        values = " -> ".join(filter(None, (self.before, self.after)))
+        changed = f"{self.place}: {values}" if values else self.place
+        return f"{self.rise.name} {self.rule}: {changed} ({RULES[self.rule].why})"
+
     @property
     def rise(self) -> VersionBump:
         """Least version increment that the change requires."""

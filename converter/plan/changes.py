@@ -7,7 +7,7 @@ imports pydantic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -267,6 +267,13 @@ class ImportChanges(NamedTuple):
     sentences: tuple[str, ...]
 
 
+def versions_text(opsets: Iterable[OpsetChange], ir_before: int, ir_after: int) -> str:
+    """Return the changed versions, such as `ai.onnx 14 -> 17, IR version 7 -> 8`."""
+    versions = [f"{each.domain} {each.source} -> {each.target}" for each in opsets]
+    versions += [f"IR version {ir_before} -> {ir_after}"] if ir_before != ir_after else []
+    return ", ".join(versions) or "no versions change"
+
+
 class Plan(FrozenRecord):
     """Everything that a conversion does to a model, and everything that prevents it.
 
@@ -306,6 +313,11 @@ class Plan(FrozenRecord):
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 
     concessions = DeprecatedAlias[tuple[tuple[str, str], ...]]("allowances")
+
+    def __str__(self) -> str:
+        changed = sum(len(each.changes) for each in self.containers())
+        counts = f"{changed:,} nodes change, {len(self.refusals):,} are refused"
+        return f"{versions_text(self.opsets, self.ir.before, self.ir.after)}; {counts}"
 
     def function_versions(self) -> list[tuple[int, ContainerPlan]]:
         """Return the functions of the result in order: the position of the original, and the plan.

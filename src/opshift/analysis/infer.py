@@ -21,6 +21,9 @@ from opshift.runtimes.model_nodes import ordered
 MAX_CONSTANT: Final = 1024
 """Maximum number of elements of a constant; larger initializers, such as weights, are not decoded."""
 
+MAX_SHOWN: Final = 8
+"""Maximum number of elements of a constant in the text of a value."""
+
 
 class InferredValue(FrozenRecord):
     """Facts about a value that hold in every run.
@@ -39,7 +42,11 @@ class InferredValue(FrozenRecord):
         dims = (
             "" if self.shape is None else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
         )
-        value = "" if self.constant is None else f" = {list(self.constant.values)}"
+        value = ""
+        if self.constant is not None:
+            shown = [str(each) for each in self.constant.values[:MAX_SHOWN]]
+            shown += ["..."] if len(self.constant.values) > MAX_SHOWN else []
+            value = f" = [{', '.join(shown)}]"
         return f"{self.type or '?'}{dims}{value}"
 
 

@@ -83,6 +83,13 @@ class Reach:
             if (each.below and each.lowest == self.lowest) or (each.above and each.highest == self.highest)
         )
 
+    def __str__(self) -> str:
+        reached = "none" if self.is_empty else f"{self.lowest} to {self.highest}"
+        lines = [f"{self.domain} {self.opset}: reachable opsets {reached}"]
+        for each in self.limits:
+            lines += [f"opset {each.opset}: {group}" for group in each.groups]
+        return "\n".join(lines)
+
     @property
     def is_empty(self) -> bool:
         """Whether the model cannot be converted to any opset, its own included."""

@@ -100,6 +100,10 @@ class Runs(FrozenRecord):
         """Return whether each runtime runs, or may run, the unchanged model."""
         return all(each.verdict in (RUNS, MAY_RUN) for each in self.results)
 
+    def __str__(self) -> str:
+        rows = group_releases(self.results, lambda each: (each.verdict,))
+        return "\n".join(f"{label}: {verdict}" for label, (verdict,) in rows)
+
     def to_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         results: list[Json] = [each.as_dict() for each in self.results]
@@ -146,7 +150,6 @@ class NamedRuntime(Protocol):
     @property
     def runtime(self) -> str:
         """Name of the runtime."""
-        ...
 
 
 AboutRuntime = TypeVar("AboutRuntime", bound=NamedRuntime)
@@ -421,8 +424,7 @@ class _Candidates:
 
         If an opset of the model is too new for the runtime, the newest supported opsets are always included.
         """
-        source, runtime = self._opsets, check.runtime
-        newest_opsets = runtime.opsets
+        source, newest_opsets = self._opsets, check.runtime.opsets
         supported = {name: min(opset, newest_opsets.get(name, opset)) for name, opset in source.items()}
         # an opset that the registry lacks cannot be a target, so the import stays unchanged
         own = {
@@ -430,13 +432,12 @@ class _Candidates:
             for domain, opset in supported.items()
             if domain == DEFAULT_DOMAIN or opset <= self._registry.newest_opset(domain)
         }
-        newest = own.get(DEFAULT_DOMAIN, 0) and runtime.opsets[DEFAULT_DOMAIN]
+        newest = own.get(DEFAULT_DOMAIN, 0) and newest_opsets[DEFAULT_DOMAIN]
         newest = min(newest, self._registry.newest_opset())
         targets = [{**own, DEFAULT_DOMAIN: each} for each in range(1, newest + 1)] or [own]
         may_run: dict[Hashable, bool] = {}
         for opsets in filter(None, targets):  # there is no target for a model without a known domain
-            is_required = opsets == own != source
-            if is_required or self._may_run_all(opsets, check, missing, may_run):
+            if opsets == own != source or self._may_run_all(opsets, check, missing, may_run):
                 yield opsets.get(DEFAULT_DOMAIN, 0), opsets
 
     def _may_run_all(

@@ -41,6 +41,9 @@ class Comparison:
     old_version: int
     new_version: int
 
+    def __str__(self) -> str:
+        return "\n".join([f"required increment: {self.required.name}", *map(str, self.changes)])
+
     @cached_property
     def required(self) -> VersionBump:
         """Least version increment that is enough for all changes."""

@@ -115,6 +115,16 @@ class Diagnosis:
     overridable: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        stamps = [
+            f"{each.place}: {each.domain} {each.opset or 'not imported'}, valid {ranges_text(each.opsets)}"
+            for each in self.stamps
+        ]
+        ir = f"IR version {self.ir_version.stated}, fitting {self.ir_version.fitting}"
+        invalid = [f"{each.place}: {each.reason}" for each in self.mismatches()]
+        more = [f"and {len(invalid) - MAX_LISTED:,} more invalid nodes"] if len(invalid) > MAX_LISTED else []
+        return "\n".join([*stamps, ir, *invalid[:MAX_LISTED], *more])
+
     @property
     def fits(self) -> bool:
         """Whether all declared versions are valid."""

@@ -62,6 +62,15 @@ class FitReport(FrozenRecord):
     folding: Report | None = None
     declared_shapes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        before, after = self.nodes
+        versions = [f"{domain} {opset}" for domain, opset in self.opsets.items()]
+        versions.append(f"IR version {self.ir_version}")
+        lines = [f"{self.runtime}: {', '.join(versions)}", f"nodes: {before:,} -> {after:,}"]
+        for title, sentences in self.notes.items():
+            lines += [f"{title}: {each}" for each in sentences]
+        return "\n".join(lines)
+
     @property
     def all_conversions(self) -> tuple[Report, ...]:
         """Reports of all conversions, in order."""

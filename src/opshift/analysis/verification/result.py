@@ -119,6 +119,12 @@ class Verification:
     nonfinite: int = 0
     unreached: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        differing = [f"{each.name}: {each.reason}" for each in self.outputs if each.reason]
+        result = "outputs agree" if self.equal else "outputs differ" if differing else "does not run"
+        used = " and ".join(dict.fromkeys(self.runtimes))
+        return "\n".join([f"{result}: {self.samples + self.nonfinite} samples in {used}", *differing])
+
     @property
     def equal(self) -> bool:
         """Whether all outputs agree; false if the converted model does not run."""
