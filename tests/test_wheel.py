@@ -49,7 +49,8 @@ MAX_WHEEL_BYTES = 2_600_000
 SDIST_ONLY = {
     *("fingerprints.yaml", "runtime_fingerprints.yaml", "schema.json", "schema-runtime.json"),
     *("architecture.md", "changes.md", "conversions.md", "downgrades.md", "runtimes.md"),
-    *("platform-teams.md", "proposal-rules.md", "specification.md", "specification-editions.md"),
+    *("definition-rules.md", "platform-teams.md", "proposal-rules.md", "proposals.md"),
+    *("specification.md", "specification-editions.md"),
 }
 """Files of `opsets` that only changes of the definitions, and editors, need; pages about the repository."""
 
