@@ -5,9 +5,11 @@ Pydantic is imported only when a file is validated: precompiled definitions are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
+from reprlib import repr as short_repr
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -106,11 +108,60 @@ def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
     try:
         return from_plain_data(kind, data)
     except ValidationError as error:
-        # For a union, pydantic reports an error for every alternative: take the one with the longest path.
-        found = [(path_of_error(each, data), each["msg"]) for each in error.errors()]
-        keys, message = max(found, key=lambda each: len(each[0]))
-        parts = ".".join(map(str, keys)), message.removeprefix("Value error, ")
+        # For a union, pydantic reports an error for every alternative: take those with the longest path.
+        found = [(path_of_error(each, data), each) for each in error.errors()]
+        keys = max((path for path, _ in found), key=len)
+        parts = ".".join(map(str, keys)), text_of_errors([each for path, each in found if path == keys])
         raise error_at(path, keys, ": ".join(filter(None, parts))) from error
+
+
+NOUNS: Final = {
+    "int_type": "an integer",
+    "int_parsing": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "dataclass_type": "a mapping",
+}
+"""Noun for the expected value, by type of pydantic error; pydantic's own messages name Python classes."""
+
+_LIMITS: Final = {
+    "greater_than_equal": "expected {ge} or more",
+    "too_short": "expected {min_length} or more items",
+    "string_too_short": "expected {min_length} or more characters",
+}
+"""Text about the expected value, by type of pydantic error."""
+
+UNKNOWN_KEY: Final = ("extra_forbidden", "unexpected_keyword_argument")
+"""Types of pydantic errors for unknown keys."""
+
+
+def text_of_errors(errors: Sequence[ErrorDetails]) -> str:
+    """Return what is wrong with one value, from the errors of all alternatives of its union."""
+    first = errors[0]
+    if first["type"] in UNKNOWN_KEY:
+        return "unknown key"
+    if first["type"] == "missing":
+        return "the key is missing"
+    nouns = [NOUNS[each["type"]] for each in errors if each["type"] in NOUNS]
+    if words := [*map(repr, allowed_values(errors)), *nouns]:
+        *others, last = dict.fromkeys(words)
+        expected = f"expected {', '.join(others)} or {last}" if others else f"expected {last}"
+    elif first["type"] in _LIMITS:
+        expected = _LIMITS[first["type"]].format(**first.get("ctx", {}))
+    else:
+        return first["msg"].removeprefix("Value error, ")
+    return f"{expected}, got {short_repr(first['input'])}"
+
+
+def allowed_values(errors: Iterable[ErrorDetails]) -> list[str]:
+    """Return the strings that pydantic expects in place of a value."""
+    texts = [each.get("ctx", {})["expected"] for each in errors if each["type"] == "literal_error"]
+    return [word for text in texts for word in re.findall(r"'([^']*)'", text)]
 
 
 def path_of_error(error: ErrorDetails, data: Any) -> tuple[int | str, ...]:

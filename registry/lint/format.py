@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from opshift.registry.lint.rule_table import Keys, LintProblem, nearest, requirement
-from opshift.registry.record import has_key, path_of_error
+from opshift.registry.record import (
+    NOUNS,
+    UNKNOWN_KEY,
+    allowed_values,
+    has_key,
+    path_of_error,
+    text_of_errors,
+)
 from opshift.registry.steps import VERBS, parse_action
 
 if TYPE_CHECKING:
@@ -37,27 +43,6 @@ requirement("format.missing-key", "Required keys are present.", "add the key")
 requirement("format.choice", "A key with a fixed set of values has one of them.", "correct the value")
 requirement("format.type", "A value has the type that the format requires.", "correct the value")
 requirement("format.value", "A value is in the range that the format requires.", "correct the value")
-
-_NOUNS = {
-    "int_type": "an integer",
-    "int_parsing": "an integer",
-    "int_from_float": "an integer",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "string_type": "a string",
-    "bool_type": "true or false",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "dataclass_type": "a mapping",
-}
-"""Noun for the expected value, by type of pydantic error; pydantic's own messages name Python classes."""
-
-_LIMITS = {
-    "greater_than_equal": "expected {ge} or more",
-    "too_short": "expected {min_length} or more items",
-    "string_too_short": "expected {min_length} or more characters",
-}
-"""Text about the expected value, by type of pydantic error."""
 
 
 def format_problems(
@@ -90,33 +75,17 @@ def format_problems(
 
 def _problem(keys: Keys, errors: Sequence[ErrorDetails]) -> tuple[str, LintProblem]:
     """Return the rule id and the problem of one value, from the errors of all alternatives of its union."""
-    first = errors[0]
+    first, text = errors[0], text_of_errors(errors)
     kind, value = first["type"], first["input"]
-    if kind == "unexpected_keyword_argument":
-        remedy = nearest(keys[-1], known_keys(keys[:-1]))
-        return "format.unknown-key", LintProblem("unknown key", keys, remedy)
+    if kind in UNKNOWN_KEY:
+        return "format.unknown-key", LintProblem(text, keys, nearest(keys[-1], known_keys(keys[:-1])))
     if kind == "missing":
-        return "format.missing-key", LintProblem("the key is missing", keys)
-    choices = [word for each in errors for word in _allowed_values_in(each)]
-    nouns = [_NOUNS[each["type"]] for each in errors if each["type"] in _NOUNS]
-    if choices or nouns:
-        *others, last = dict.fromkeys([*map(repr, choices), *nouns])
-        expected = f"{', '.join(others)} or {last}" if others else last
-        problem = LintProblem(f"expected {expected}, got {short_repr(value)}", keys)
-        if choices and isinstance(value, str):
-            return "format.choice", problem._replace(remedy=nearest(value, choices))
-        return "format.type", problem
-    if kind in _LIMITS:
-        text = f"{_LIMITS[kind].format(**first.get('ctx', {}))}, got {short_repr(value)}"
-    else:
-        text = first["msg"].removeprefix("Value error, ")
-    return "format.value", LintProblem(text, keys)
-
-
-def _allowed_values_in(error: ErrorDetails) -> list[str]:
-    return (
-        re.findall(r"'([^']*)'", error.get("ctx", {})["expected"]) if error["type"] == "literal_error" else []
-    )
+        return "format.missing-key", LintProblem(text, keys)
+    choices = allowed_values(errors)
+    if choices and isinstance(value, str):
+        return "format.choice", LintProblem(text, keys, nearest(value, choices))
+    is_type = choices or any(each["type"] in NOUNS for each in errors)
+    return "format.type" if is_type else "format.value", LintProblem(text, keys)
 
 
 def _list_of_verbs(keys: Keys, data: object) -> Keys:

@@ -149,8 +149,8 @@ def test_signature_for_another_purpose_is_invalid(
 @pytest.mark.parametrize(
     ("reviewers", "error", "reason"),
     [
-        ("reviewers: []", DefinitionError, "at least 1 item"),
-        ("people: []", DefinitionError, "reviewers: Field required"),
+        ("reviewers: []", DefinitionError, "expected 1 or more items"),
+        ("people: []", DefinitionError, "reviewers: the key is missing"),
         ("reviewers: [{name: Grace}]\nallowed_signers: ../keys", UsageError, "outside of the folder"),
     ],
     ids=["no reviewers", "unknown key", "path out of the tree"],

@@ -77,9 +77,9 @@ def test_loads_waivers(tmp_path: Path) -> None:
             ("version-deleted", "version-delete"), "unknown rule 'version-delete'", id="an unknown rule"
         ),
         pytest.param(("until: 2026-06-01", "until: soon"), "date", id="an invalid date"),
-        pytest.param((", until: 2026-06-01", ""), "required", id="no expiry date"),
-        pytest.param(("it was never used", "so"), "at least 10", id="a reason that is too short"),
-        pytest.param(("{rule", "{colour: red, rule"), "Extra", id="an unknown key"),
+        pytest.param((", until: 2026-06-01", ""), "the key is missing", id="no expiry date"),
+        pytest.param(("it was never used", "so"), "expected 10 or more characters", id="a reason that is too short"),
+        pytest.param(("{rule", "{colour: red, rule"), "unknown key", id="an unknown key"),
     ],
 )
 def test_refuses_an_invalid_file(tmp_path: Path, change: tuple[str, str], message: str) -> None:
