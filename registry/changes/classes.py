@@ -68,7 +68,7 @@ _PURPOSES: Final = {
         "values-added": "The attribute accepts more values.",
         "types-added": "The input or output accepts more types.",
         "type-variables-split": "Inputs and outputs of one type variable may now have different types.",
-        "attribute-group-removed": "A group of attributes of which exactly one must be set was removed.",
+        "attribute-group-removed": "The requirement to set exactly one attribute of a group was removed.",
     },
     ChangeClass.ADDS_BEHAVIOUR: {
         "attribute-added": "A new attribute is optional; nodes without it keep their meaning.",

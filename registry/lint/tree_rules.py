@@ -50,7 +50,7 @@ def _declared_conversions(operator: Operator) -> Iterator[Declaration]:
 
 @rule("shape.private", "correct the name, or run the file that registers it with --adapters")
 def shape_private(subject: TreeOperator) -> Iterator[LintProblem]:
-    """Every shape rule is registered."""
+    """Every private shape rule is registered."""
     for keys, name in unknown_shapes(subject.operator):
         if is_private_shape(name):
             yield LintProblem(f"no shape rule {name!r} is registered", keys)

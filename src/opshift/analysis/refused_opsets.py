@@ -19,15 +19,15 @@ class RefusedOpsets:
 
     def add(self, opsets: Mapping[str, int]) -> None:
         """Record that the conversion to the target opsets, given by domain, is refused."""
-        key, distance = self._direction(opsets)
+        key, distance = self._key_and_distance(opsets)
         self._refused[key] = min(distance, self._refused.get(key, distance))
 
     def __contains__(self, opsets: Mapping[str, int]) -> bool:
         """Return whether the conversion to `opsets`, or to a nearer opset in this direction, was refused."""
-        key, distance = self._direction(opsets)
+        key, distance = self._key_and_distance(opsets)
         return key in self._refused and distance >= self._refused[key]
 
-    def _direction(self, opsets: Mapping[str, int]) -> tuple[Hashable, int]:
+    def _key_and_distance(self, opsets: Mapping[str, int]) -> tuple[Hashable, int]:
         """Return a key (direction, opsets of other domains), and the distance in default-domain opsets."""
         distance = opsets.get(DEFAULT_DOMAIN, 0) - self._source
         others = tuple(sorted(each for each in opsets.items() if each[0] != DEFAULT_DOMAIN))

@@ -93,7 +93,10 @@ def _count_of_values(element_type: str) -> int:
 
 
 def _bounds_of_numbers(numbers: Iterable[int], element_type: str) -> Bounds | None:
-    """Return bounds of numbers, with `low` moved into the type's range; `None` if they allow any element."""
+    """Return bounds of numbers, shifted by a multiple of the number of values of the type.
+
+    The result is `None` if the bounds contain every value of the type.
+    """
     found = [*numbers]
     low, high = min(found), max(found)
     smallest, count = INTEGER_RANGES[element_type].start, _count_of_values(element_type)

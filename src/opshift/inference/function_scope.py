@@ -164,7 +164,10 @@ class FunctionTable:
         return name
 
     def start_round(self) -> None:
-        """Prepare to plan again: forget names of copies, scopes by call and inferences."""
+        """Prepare to plan again: clear the names of function copies and the scopes of calls.
+
+        Scopes that are cached by the facts about their inputs stay.
+        """
         self._copies.clear()
         self._copy_numbers.clear()
         self._scopes_by_call.clear()

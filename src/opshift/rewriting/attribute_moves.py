@@ -23,7 +23,7 @@ MAX_MOVED_ELEMENTS = 1024
 
 
 class OpenConstant(NamedTuple):
-    """Constant of a cached rewrite that gets the value of an attribute of each node."""
+    """Constant of a cached rewrite whose value is copied from an attribute of the node to rewrite."""
 
     place: int
     """Position among the constants of the rewrite."""

@@ -58,9 +58,10 @@ def ignores_inputs(name: str, count: str, node: ModelNode) -> bool | None:
 
 
 def returns_inputs(name: str, count: str, node: ModelNode) -> bool | None:
-    """Return whether an early output of subgraph `name` may equal one of its last inputs; `None` if unknown.
+    """Return whether one of the first outputs of a subgraph may be a copy of one of its last inputs.
 
-    The attribute `count` has the number of last inputs; early outputs have the positions of the other inputs.
+    The result is `None` if it is unknown. The attribute `name` has the subgraph, and the attribute `count`
+    the number of last inputs; there are as many first outputs as other inputs.
     """
     number = _integer_attribute(count, node)
     if number is None:

@@ -20,7 +20,9 @@ def join(folder: str, relative: str) -> str:
         CannotWrite: the path cannot be resolved.
     """
     path = normpath(relative)
-    if isabs(path) or path.partition("/")[0] == ".." or "\0" in path:
+    if "\0" in path:
+        raise UsageError("contains a null character", place=relative, remedy="correct the name")
+    if isabs(path) or path.partition("/")[0] == "..":
         reason = f"is outside of the folder {folder}"
         raise UsageError(reason, place=relative, remedy="correct the name")
     if not is_url(folder):

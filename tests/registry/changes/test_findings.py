@@ -78,7 +78,9 @@ def test_loads_waivers(tmp_path: Path) -> None:
         ),
         pytest.param(("until: 2026-06-01", "until: soon"), "date", id="an invalid date"),
         pytest.param((", until: 2026-06-01", ""), "the key is missing", id="no expiry date"),
-        pytest.param(("it was never used", "so"), "expected 10 or more characters", id="a reason that is too short"),
+        pytest.param(
+            ("it was never used", "so"), "expected 10 or more characters", id="a reason that is too short"
+        ),
         pytest.param(("{rule", "{colour: red, rule"), "unknown key", id="an unknown key"),
     ],
 )

@@ -294,5 +294,8 @@ def _with_other_versions(
 
 
 def _is_worth_trying(cost: int, least: int, failed_count: int) -> bool:
-    """Return whether `cost` includes as few missing nodes as `least`; False after `MAX_FAILED` failures."""
+    """Return whether a target of this cost leaves no more nodes without a kernel than the cheapest target.
+
+    `least` is the cost of the cheapest target. The result is False after `MAX_FAILED` failed targets.
+    """
     return failed_count < MAX_FAILED and cost // IMPOSSIBLE_COST <= least // IMPOSSIBLE_COST

@@ -19,7 +19,7 @@ from opshift.model.messages import (
     ValueInfoProto,
     read_text_into,
 )
-from opshift.model.onnx_text.values import CONSTRUCTORS, SPECIAL_NUMBERS, Values
+from opshift.model.onnx_text.values import CONSTRUCTORS, SPECIAL_NUMBERS, ValueReader
 
 INTEGERS: Final = ("ir_version", "model_version")
 """Properties of a model that are integers."""
@@ -33,7 +33,7 @@ Plain = bytes | float | int
 AttributeValue = Plain | TensorProto | TypeProto | GraphProto
 
 
-class Graphs(Values):
+class Graphs(ValueReader):
     """Reader of the nodes in a text, and of the graphs, functions and models that contain them."""
 
     def read_model(self, model: ModelProto) -> None:

@@ -148,7 +148,7 @@ CONSTRUCTORS: Final = ("seq", "optional", "map", "sparse_tensor")
 SPECIAL_NUMBERS: Final = ("inf", "infinity", "nan")
 
 
-class Values(TokenReader):
+class ValueReader(TokenReader):
     """Reader of the types, tensors and numbers in a text."""
 
     def is_type(self) -> bool:
