@@ -216,6 +216,7 @@ def test_keeps_attributes_that_training_updates() -> None:
         pytest.param("k = Mul (x, scale)  s = Sigmoid (k)  y = Mul (x, s)", id="alpha of several numbers"),
         pytest.param(RMS.replace("(q, axes)", "(q, other)"), id="first axis"),
         pytest.param(RMS.replace("Sqrt", "Exp"), id="no root"),
+        pytest.param(RMS.replace("Mul (x, x)", "Pow (x, near)"), id="power that is NaN below 0"),
         pytest.param(RMS.replace("(m, epsilon)", "(m, scale)"), id="epsilon of several numbers"),
         pytest.param(
             RMS.replace("<keepdims = 1>", "<keepdims = 0>").replace("(m, epsilon)", "(m, epsilon)"),
@@ -225,7 +226,10 @@ def test_keeps_attributes_that_training_updates() -> None:
 )
 def test_keeps_other_formulas(body: str) -> None:
     model = model_of(
-        body, x="float[4, 4]", y="float[4, 4] y", constants=f"{CONSTANTS}, int64[1] other = {{0}}"
+        body,
+        x="float[4, 4]",
+        y="float[4, 4] y",
+        constants=f"{CONSTANTS}, int64[1] other = {{0}}, float near = {{2.0000002}}",
     )
     before = op_types(model)
     found = op_types(
