@@ -124,10 +124,11 @@ class Candidate:
                 break
         if leaks:
             raise Rejected(f"{min(leaks)!r} is also read by other nodes")
+        self._require_valid(call, nodes, inputs, outputs)
+        if is_relaxed:
+            self._require_ranks(call, outputs)
         if not self._pattern.shapes:  # the shapes of a form determine the shape of its result
             self._require_shape(call, inputs, is_relaxed=is_relaxed)
-        if any(name in outputs.values() for name in inputs):
-            raise Rejected("an input of the operator is one of its outputs")
         count = max(self._operator.min_output, max(outputs) + 1)
         return Replacement(
             self._operator,
@@ -140,6 +141,20 @@ class Candidate:
             self._pattern.approximate,
             {position: self._flattened(inputs[position]) for position in self._pattern.flattened},
         )
+
+    def _require_valid(
+        self, call: Call, nodes: Mapping[int, NodeRecord], inputs: Iterable[str], outputs: Mapping[int, str]
+    ) -> None:
+        """Check that the new node is in no cycle, has distinct outputs, and meets its requirements."""
+        computed = {name for record in nodes.values() for name in record[4]}
+        if len(outputs) > 1 and not computed.isdisjoint(inputs):
+            # The node that computes this input stays, and may read an output of the new node.
+            raise Rejected("an input of the operator depends on the matched nodes")
+        if len({*outputs.values()}) < len(outputs):
+            raise Rejected("two outputs of the operator are the same value")
+        violated = self._expansions.violated_requirement(call)
+        if violated is not None:
+            raise Rejected(f"the operator requires {violated}")
 
     def _flattened(self, name: str) -> Tensor:
         """Return the elements of a constant as a tensor with one dimension, or raise Rejected."""
@@ -391,6 +406,15 @@ class Candidate:
         ]
         return call if all(each is None for each in inputs) else call._replace(inputs=tuple(inputs))
 
+    def _require_ranks(self, call: Call, outputs: Mapping[int, str]) -> None:
+        """Check that constants with one element do not add dimensions to outputs, or raise Rejected."""
+        call = call._replace(outputs=tuple(map(outputs.__contains__, range(len(call.outputs)))))
+        shapes = self._expansions.shapes(call)
+        for position, name in outputs.items():
+            shape = shapes[position]
+            if shape is None or self._scope.rank(name) != len(shape):
+                raise Rejected(f"the rank of {name!r} may change")
+
     def _require_shape(self, call: Call, inputs: tuple[str, ...], *, is_relaxed: bool) -> None:
         """Check that broadcasting between the inputs does not change the shape of the result.
 
@@ -406,7 +430,7 @@ class Candidate:
         if not is_relaxed and self._expansions.is_surely_valid(call):
             return  # the expansion has the shape of the result
         actual = self._scope.comparable_shapes([*filter(None, inputs), self._anchor])[-1]
-        found = self._expansions.shape(call)
+        found = self._expansions.shapes(call)[0]
         if actual is not None and None not in actual and found == actual:
             return
         if len(values) == 1 and actual is not None and found is not None and 0 < len(found) == len(actual):

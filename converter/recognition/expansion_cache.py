@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import count, zip_longest
 from typing import Final
 
-from opshift.converter.recognition.expansion import Call, ExactGraph, expand
+from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
 from opshift.inference.infer_shapes import known_shapes
 from opshift.inference.root_scopes import root_scopes
-from opshift.model.node import Node
+from opshift.model.node import Node, Tensor
 from opshift.model.types import Shape
 from opshift.registry.registry import Registry
 from opshift.registry.requirements import requirements_of
+from opshift.registry.shapes.shape_context import ShapeContext
 from opshift.registry.steps import Allow
 
 MAX_EXPANSIONS: Final = 512
@@ -19,6 +22,9 @@ MAX_EXPANSIONS: Final = 512
 
 An expansion takes about a millisecond; all take up to a quarter of the time of recognition.
 """
+
+FIRST_UNUSUAL_SIZE: Final = 10**9
+"""Smallest number that replaces a size known only at run time; sizes in models are smaller."""
 
 
 class Expansions:
@@ -28,7 +34,7 @@ class Expansions:
         self.registry = registry
         # Allow no inexact conversions: an expansion has to prove that the nodes compute the same results.
         self.allow = allow & {"large"}
-        self._shapes: dict[Call, Shape | None] = {}
+        self._shapes: dict[Call, tuple[Shape | None, ...]] = {}
 
     def graph(self, call: Call, variant: int) -> ExactGraph | None:
         """Return the cached expansion of a call, see `expand`."""
@@ -39,27 +45,53 @@ class Expansions:
         definition = self.registry.operator(call.operator.name, call.operator.domain)
         if definition is None or not definition.has_complete_requires:
             return False
-        model = call.model()
-        scope = next(root_scopes(model, model, self.registry))[0]
-        node = Node.from_proto(model.graph.node[0])
-        context = known_shapes(node, call.operator, scope)
-        absent = {
-            formal.name for position, formal in enumerate(call.operator.inputs) if not node.input(position)
-        }
+        context = self._context(call)
+        pairs = zip_longest(call.operator.inputs, call.inputs)
+        absent = {formal.name for formal, fact in pairs if fact is None}
         absent |= {name for name in call.operator.attributes if context.attribute(name) is None}
         return all(
             each.evaluate(context) is True or not absent.isdisjoint(each.names)
             for each in requirements_of(call.operator)
         )
 
-    def shape(self, call: Call) -> Shape | None:
-        """Infer the shape of a call's first output; unknown sizes are negative numbers, as in `InputFact`."""
+    def violated_requirement(self, call: Call) -> str | None:
+        """Return a requirement of the operator that a call may violate at run time.
+
+        Unknown sizes differ from all others. For complete requirements, which calculate with sizes, only a
+        surely violated one is returned.
+        """
+        definition = self.registry.operator(call.operator.name, call.operator.domain)
+        if definition is not None and not definition.has_complete_requires:
+            unknown = count(2 * FIRST_UNUSUAL_SIZE)
+            call = call._replace(inputs=tuple(_with_distinct_sizes(each, unknown) for each in call.inputs))
+        requirements = requirements_of(call.operator)
+        context = self._context(call) if requirements else None
+        return next((each.text for each in requirements if context and each.problem(context)), None)
+
+    def _context(self, call: Call) -> ShapeContext:
+        model = call.model()
+        scope = next(root_scopes(model, model, self.registry))[0]
+        return known_shapes(Node.from_proto(model.graph.node[0]), call.operator, scope)
+
+    def shapes(self, call: Call) -> tuple[Shape | None, ...]:
+        """Infer the shapes of a call's outputs; unknown sizes are negative numbers, as in `InputFact`."""
         if call not in self._shapes:
             model = call.model()
             scope = next(root_scopes(model, model, self.registry))[0]
             names = [f"in{index}" for index, each in enumerate(call.inputs) if each is not None]
-            self._shapes[call] = scope.comparable_shapes([*names, "out0"])[-1]
+            shapes = scope.comparable_shapes([*names, *model.graph.node[0].output])
+            self._shapes[call] = shapes[len(names) :]
         return self._shapes[call]
+
+
+def _with_distinct_sizes(
+    fact: InputFact | Tensor | None, unknown: Iterator[int]
+) -> InputFact | Tensor | None:
+    """Replace sizes known only at run time by unusual ones; equal negative numbers stay equal."""
+    if not isinstance(fact, InputFact) or fact.dims is None:
+        return fact
+    dims = (next(unknown) if each is None else each for each in fact.dims)
+    return fact._replace(dims=tuple(FIRST_UNUSUAL_SIZE - each if each < 0 else each for each in dims))
 
 
 @lru_cache(maxsize=MAX_EXPANSIONS)

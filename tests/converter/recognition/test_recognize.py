@@ -253,6 +253,81 @@ def test_keeps_formula_that_broadcasts_data(x: str, scale: str) -> None:
     )
 
 
+HEADS, ROTATION = "y = Attention (x, k, k)", "y = RotaryEmbedding (x, k, k)"
+
+
+@pytest.mark.parametrize(
+    ("body", "x", "k", "other"),
+    [
+        pytest.param("y = Clip (x, k, k)", "float[3]", "float", "float[3]", id="bounds"),
+        pytest.param("y = Clip (x, k, k)", "float[N]", "float", "float[N]", id="bounds of unknown size"),
+        pytest.param(HEADS, "float[2, 2, 3, 4]", "float[2, 2, 3, 4]", "float[1, 2, 3, 4]", id="batch"),
+        pytest.param(HEADS, "float[N, 2, 3, 4]", "float[N, 2, 3, 4]", "float[1, 2, 3, 4]", id="any batch"),
+        pytest.param(ROTATION, "float[N, 2, 3, 4]", "float[N, 3, 2]", "float[1, 3, 2]", id="caches"),
+    ],
+)
+def test_keeps_inputs_that_operator_refuses(body: str, x: str, k: str, other: str) -> None:
+    operator = body.split()[2]
+    model = model_of(body, x=f"{k} k, {x}", y=f"{x} y")
+    low = convert_version(model, without=f"ai.onnx.{operator}")
+    assert recognized(low) == [operator]
+    changed = onnx.parser.parse_model(f"<ir_version: 10> g ({other} k) => () {{ }}").graph.input[0]
+    low.graph.input[0].CopyFrom(changed)
+    assert recognized(low) == op_types(low)
+
+
+def test_keeps_nodes_of_other_rank() -> None:
+    body = "y = SpaceToDepth <blocksize = 2> (x)"
+    low = convert_version(model_of(body, opset=28, x="float[1, 1, 2, 4]", y="float[1, 4, 1, 2] y"), 26)
+    low = convert_version(low, without="ai.onnx.SpaceToDepth")
+    low.graph.input[0].type.tensor_type.shape.dim.add().dim_value = 1
+    assert recognized(low) == op_types(low)
+
+
+def test_keeps_scale_of_rank_one() -> None:
+    low = convert_version(
+        model_of("y, s, z = DynamicQuantizeLinear (x)", y="uint8[N, 4] y, float s, uint8 z"), 10
+    )
+    assert recognized(low, target=11) == ["DynamicQuantizeLinear"]
+    for each in low.graph.initializer:
+        each.dims[:] = [1]
+    for value in low.graph.output[1:]:
+        value.type.tensor_type.ClearField("shape")
+    assert recognized(low, target=11) == op_types(low)
+
+
+def test_keeps_scale_of_higher_rank() -> None:
+    """A scale with five dimensions adds one to the result of an attention."""
+    body = "k = Transpose <perm = [0, 1, 3, 2]> (x)  t = MatMul (x, k)  s = Mul (t, c)"
+    body = f"{body}  w = Softmax <axis = -1> (s)  y = MatMul (w, x)"
+    for dims, expected in [("1", ["Attention"]), ("1, 1, 1, 1, 1", None)]:
+        model = model_of(body, x="float[1, 2, 3, 4]", y="float y", constants=f"float[{dims}] c = {{0.5}}")
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+        assert recognized(model, allow="approximate") == (expected or op_types(model))
+
+
+@pytest.mark.full  # the patterns of LayerNormalization take seconds to compile
+def test_keeps_scale_computed_from_mean() -> None:
+    outputs = "float[N, 4] y, float[N, 1] mean, float[N, 1] d"
+    body = "y, mean, d = LayerNormalization (x, scale, scale)"
+    low = convert_version(model_of(body, opset=17, y=outputs, constants=CONSTANTS), 16)
+    product = next(each for each in low.graph.node if each.op_type == "Mul")
+    product.input[1] = next(each.output[0] for each in low.graph.node if each.op_type == "Sub")
+    result = convert_version(low, 17, recognize="LayerNormalization")
+    assert op_types(result) == op_types(low)
+
+
+def test_value_is_one_output_only() -> None:
+    body = "y, k, v = Attention (x, x, x, , p, p)"
+    dims = "float[1, 2, 3, 4]"
+    outputs = f"{dims} y, {dims.replace('3', '8')} k, {dims.replace('3', '8')} v"
+    model = model_of(body, x=f"{dims.replace('3', '5')} p, {dims}", y=outputs)
+    low = convert_version(model, without="ai.onnx.Attention")
+    assert recognized(low) == ["Attention"]
+    low.graph.node[-1].input[1] = "k"
+    assert recognized(low) == ["Concat", "Concat", "Attention"]
+
+
 def test_difference_in_rounding_has_to_be_allowed() -> None:
     model = model_of("e = Exp (x)  a = Add (e, c)  y = Log (a)", constants="float c = {1}")
     plan = plan_version(model, recognize="Softplus")
