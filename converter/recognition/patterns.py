@@ -139,7 +139,8 @@ def solved(element: float, function: str, kind: str) -> float | int | None:
     except (ArithmeticError, ValueError):
         return None
     if kind == "INT":
-        return int(value) if value == int(value) else None
+        # No attribute stores other numbers, such as infinity.
+        return int(value) if -(2**63) <= value < 2**63 and value == int(value) else None
     return round_to_float32(float(value))
 
 

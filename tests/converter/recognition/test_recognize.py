@@ -276,6 +276,16 @@ def test_keeps_inputs_that_operator_refuses(body: str, x: str, k: str, other: st
     assert recognized(low) == op_types(low)
 
 
+@pytest.mark.parametrize("number", [math.inf, math.nan, 1e30])
+def test_keeps_window_that_no_attribute_stores(number: float) -> None:
+    dims = "float[1, 2, 3, 4]"
+    model = model_of("y = Attention <left_window_size = 1> (x, x, x)", opset=25, x=dims, y=f"{dims} y")
+    low = convert_version(model, without="ai.onnx.Attention")
+    size = next(each for each in low.graph.initializer if numpy_helper.to_array(each).tolist() == -1)
+    size.CopyFrom(numpy_helper.from_array(np.float32(number), size.name))
+    assert "left_window_size" not in str(convert_version(low, recognize="Attention"))
+
+
 def test_keeps_nodes_of_other_rank() -> None:
     body = "y = SpaceToDepth <blocksize = 2> (x)"
     low = convert_version(model_of(body, opset=28, x="float[1, 1, 2, 4]", y="float[1, 4, 1, 2] y"), 26)
