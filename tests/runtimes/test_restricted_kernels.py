@@ -6,9 +6,10 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx.reference import ReferenceEvaluator
 from support.runtimes import support_of
 
-from opshift import fit
+from opshift import DoesNotFit, fit
 from opshift.model.files import model_of
 from opshift.registry.registry import default_registry
 from opshift.registry.runtimes.files import get_runtime
@@ -137,6 +138,25 @@ def test_constants_without_elements_are_computed_where_a_runtime_reads_other_typ
     assert fitted.graph.node[0].op_type == ("ConstantOfShape" if is_computed else "Constant")
     feeds = {"x": np.array([[3, 4]], element_type)}
     assert run_in_onnxruntime(fitted, feeds)[0].tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("element_type", "fits"),
+    [("FLOAT8E4M3FN", True), ("FLOAT4E2M1", True), ("STRING", False), ("COMPLEX64", False)],
+)
+def test_constants_without_elements_of_any_type_are_computed_or_refused(
+    element_type: str, *, fits: bool
+) -> None:
+    model = _model("float[2] x", "s = Shape (c) y = Cast <to = 1> (s)", 24)
+    number = onnx.TensorProto.DataType.Value(element_type)
+    model.graph.initializer.add(name="c", data_type=number, dims=[0, 2])
+    if not fits:
+        with pytest.raises(DoesNotFit, match="ConstantOfShape"):
+            fit(model, OPENVINO)
+        return
+    fitted = fit(model, OPENVINO).model
+    assert fitted.graph.node[0].op_type == "ConstantOfShape"
+    assert ReferenceEvaluator(fitted).run(None, {"x": np.zeros(2, np.float32)})[0].tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(

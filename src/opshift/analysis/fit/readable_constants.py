@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from opshift.model.attributes import TENSOR
-from opshift.model.element_types import BY_NAME, INTEGER_FIELDS, NAME_BY_NUMBER, element_bits
+from opshift.model.element_types import BY_NAME, INTEGER_FIELDS, NAME_BY_NUMBER, byte_size, element_bits
 from opshift.model.graphs import nested_containers, remove_messages, root_graphs, sort_by_keys
 from opshift.model.messages import GraphProto, ModelProto, TensorProto
 from opshift.model.node import Tensor
@@ -20,9 +20,6 @@ from opshift.runtimes.model_nodes import constant_of
 
 FIRST_OPSET: Final = 9
 """Opset that introduced ConstantOfShape."""
-
-ZEROS: Final = {"bool": False, "string": ""}
-"""Values of ConstantOfShape by element type; 0 for numbers."""
 
 
 def compute_empty_constants(model: ModelProto, runtime: Runtime) -> None:
@@ -89,7 +86,8 @@ def _write_zero(tensor: TensorProto) -> None:
     """Turn a tensor into the `value` of ConstantOfShape: one zero of its element type."""
     name = NAME_BY_NUMBER[tensor.data_type]
     tensor.Clear()
-    write_tensor(tensor, Tensor(name, (1,), (ZEROS.get(name, 0),)))
+    # Zero bytes are a number of every type, and the result has no elements that could differ.
+    write_tensor(tensor, Tensor(name, (1,), ()), payload=bytes(byte_size(BY_NAME[name], 1)))
 
 
 def write_raw_constants(model: ModelProto, element_types: Collection[str]) -> None:
