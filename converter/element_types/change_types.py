@@ -35,6 +35,9 @@ EXTERNAL_REMEDY = "convert the file: opshift convert, or convert_file in Python"
 CONSTANT_OPERATORS = ("Constant", "ConstantOfShape")
 """Operators that store the elements of their output in an attribute."""
 
+PRECISION = "softmax_precision"
+"""Attribute of FlexAttention with the element type of the inputs and outputs of its subgraphs."""
+
 LIMITS = {"float16": 65504.0, "float": 3.4028234663852886e38}
 """Largest finite number of each floating-point type to which a conversion narrows."""
 
@@ -125,6 +128,9 @@ class TypeChange:
         copies = [each for attribute in node.attribute for each in graphs_in(attribute)]
         for old, new in zip(originals, copies, strict=True):
             self.change(state.types.children[id(old)], new, state)
+        operator = state.types.scope.operator(node.op_type, node.domain)
+        if copies and operator is not None and PRECISION in operator.attributes:
+            _set_precision(node, originals[0], copies[0])
         results: list[tuple[str, str, TypedValue]] = []
         view = Node.from_proto(node)
         for place in types.outputs:
@@ -296,6 +302,16 @@ class TypeChange:
 def _stored_type(value: TypedValue) -> str:
     assert value.stored is not None, "the types of all values are chosen"
     return value.stored
+
+
+def _set_precision(node: NodeProto, original: GraphProto, changed: GraphProto) -> None:
+    """Set the attribute `PRECISION` to the type of the subgraph's input if this type changed."""
+    for old, new in zip(original.input[:1], changed.input[:1], strict=True):
+        element_type = new.type.tensor_type.elem_type
+        if element_type != old.type.tensor_type.elem_type:
+            stated = next((each for each in node.attribute if each.name == PRECISION), None)
+            attribute = node.attribute.add(name=PRECISION, type=INT) if stated is None else stated
+            attribute.i = element_type
 
 
 def _is_constant(name: str, scope: Scope) -> bool:

@@ -431,3 +431,26 @@ def test_nodes_with_a_wrong_number_of_inputs_stay_invalid(text: str) -> None:
     )
     result = convert_types(model, "int64=int32")
     assert text.split()[2] in [node.op_type for node in result.graph.node]
+
+
+@pytest.mark.parametrize("keep_interface", [False, True])
+@pytest.mark.parametrize(
+    ("precision", "types"),
+    [("", "float=float16"), ("", "float=double"), ("softmax_precision = 1, ", "float=double")],
+)
+def test_subgraphs_of_flex_attention_have_the_softmax_precision(
+    precision: str, types: str, *, keep_interface: bool
+) -> None:
+    shape = "float[1, 1, 2, 2]"
+    body = f"b ({shape} s) => ({shape} t) {{ h = Constant <value = float {{0.5}}> () t = Mul (s, h) }}"
+    model = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 21, "ai.onnx.preview": 1]>
+        g ({shape} x) => ({shape} y) {{
+            y = ai.onnx.preview.FlexAttention <{precision}score_mod = {body}> (x, x, x)
+        }}"""
+    )
+    result = convert_types(model, types, allow=("approximate",), keep_interface=keep_interface)
+    onnx.checker.check_model(result, full_check=True)
+    data = X[:2, :2].reshape(1, 1, 2, 2)
+    found = run_reference(result, {"x": data if keep_interface else data.astype(DTYPES[types[6:]])})
+    assert_close(found, run_reference(model, {"x": data}), 1e-2)
