@@ -115,18 +115,21 @@ def type_numbers(wider: Mapping[str, str]) -> dict[int, int]:
 
 
 def widen_tensor(tensor: TensorProto, numbers: Mapping[int, int]) -> bool:
-    """Widen a tensor of a narrow type in place; return `False` if its data are external or invalid."""
+    """Widen a tensor of a narrow type in place; return `False` if it has external elements or is invalid."""
     if tensor.data_type not in numbers:
         return True
     found = _widened(tensor, numbers[tensor.data_type])
     if found is not None:
-        tensor.ClearField("int32_data")
+        for field in ("int32_data", "external_data", "data_location"):
+            tensor.ClearField(field)
         tensor.raw_data, tensor.data_type = found, numbers[tensor.data_type]
     return found is not None
 
 
 def _widened(tensor: TensorProto, number: int) -> bytes | None:
-    """Return `raw_data` in the type with this number; `None` for external or invalid data."""
+    """Return `raw_data` in the type with this number; `None` for external elements or invalid data."""
+    if tensor.data_location == EXTERNAL and element_count(tensor) == 0:
+        return b""
     name, wide = BY_NUMBER[tensor.data_type].name, BY_NUMBER[number].name
     if name in PACKED_BITS:
         return unpacked_bytes(tensor)

@@ -291,6 +291,17 @@ def test_decodes_external_data(element_type: str, tmp_path: Path) -> None:
         assert [each.op_type for each in widened.graph.node].count("Constant") == 1  # both share the numbers
 
 
+@pytest.mark.parametrize("element_type", [*DTYPES, "int4", "uint2"])
+def test_widens_external_tensors_without_elements(element_type: str) -> None:
+    model = build([helper.make_node("Shape", ["w"], ["y"])], {}, {"y": TensorProto.INT64}, 25, ir_version=13)
+    tensor = model.graph.initializer.add(name="w", data_type=_number(element_type), dims=[0, 2])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    widened = _widened(model, ALL)
+    assert not widened.graph.initializer[0].external_data
+    assert_equal(run_reference(widened, {}), [np.array([0, 2])])
+
+
 def test_refuses_external_defaults_of_inputs() -> None:
     model = onnx.parser.parse_model("""
         <ir_version: 11, opset_import: ["" : 23]>
