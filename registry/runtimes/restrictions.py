@@ -196,7 +196,7 @@ class Condition(Record):
     stated: tuple[str, ...] = ()
     """Attributes that the node sets, even to their default values."""
     present: tuple[str, ...] = ()
-    """Inputs and outputs that the node has."""
+    """Inputs and outputs that the node has; a name of both is that of the output."""
     absent: tuple[str, ...] = ()
     """Inputs and outputs that the node omits."""
     constant: tuple[str, ...] = ()

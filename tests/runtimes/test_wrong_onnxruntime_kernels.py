@@ -255,3 +255,16 @@ def test_says_that_a_training_may_overwrite_constants() -> None:
     assert "a constant `input_mean` may be overwritten" in str(support_of(model, INSTALLED).warnings)
     computed = _model(f"{inputs}, float[2] m", TRAINED.format(""), 15)
     assert "input_mean" not in str(support_of(computed, INSTALLED).warnings)
+
+
+@pytest.mark.parametrize("runtime", [INSTALLED, OLDEST, "openvino-2026.4.1"])
+@pytest.mark.parametrize(("outputs", "is_training"), [("y", False), ("y, m, v, a, b", True)])
+def test_warns_about_old_trainings_alone(runtime: str, outputs: str, *, is_training: bool) -> None:
+    constants = "s = Constant <value = float[2] {1, 2}> () w = Constant <value = float[2] {4, 9}> ()"
+    model = _model("float[1, 2, 1] x", f"{constants} {outputs} = BatchNormalization (x, s, s, s, w)", 9)
+    assert ("outputs of a training" in str(support_of(model, runtime).warnings)) == is_training
+    x = np.ones((1, 2, 1), np.float32)
+    (result,) = run_in_onnxruntime(model, {"x": x})[:1]
+    scale, variance = np.array([[1], [2]]), np.array([[4], [9]])
+    expected = (x - scale) / np.sqrt(variance) * scale + scale
+    assert np.allclose(result, expected, rtol=1e-4) != is_training

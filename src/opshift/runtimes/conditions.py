@@ -92,11 +92,21 @@ def _opsets(condition: Condition, node: ModelNode) -> bool:
 
 
 def _present(condition: Condition, node: ModelNode) -> bool:
-    return all(name in node.values for name in condition.present)
+    return all(_has(name, node) for name in condition.present)
 
 
 def _absent(condition: Condition, node: ModelNode) -> bool:
-    return all(name not in node.values for name in condition.absent)
+    return not any(_has(name, node) for name in condition.absent)
+
+
+def _has(name: str, node: ModelNode) -> bool:
+    """Return whether a node has an input or output; a name of both means the output."""
+    if name not in node.values:
+        return False
+    assert node.operator is not None
+    # `mean` and `var` of BatchNormalization below opset 14 are inputs and outputs
+    is_output = any(each.name == name for each in node.operator.outputs)
+    return not is_output or node.values[name] in node.node.outputs
 
 
 def _constant(condition: Condition, node: ModelNode) -> bool:
