@@ -33,6 +33,7 @@ WRONG_USAGE = {
         ["convert", "old.onnx", "no/out.onnx", "-t", "17"],
         "the folder of OUT does not exist",
     ),
+    "missing folder as output": (["convert", "old.onnx", "no/", "-t", "17"], "create no, and name a file"),
     "output that is a circular link": (
         ["convert", "old.onnx", "loop", "-t", "17"],
         "symbolic link that cannot be resolved",

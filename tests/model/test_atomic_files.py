@@ -156,6 +156,7 @@ def test_resolves_links(tmp_path: Path) -> None:
     ("name", "error"),
     [
         pytest.param("absent/a", UsageError, id="no such folder"),
+        pytest.param("absent/", UsageError, id="name of a folder"),
         pytest.param(".", UsageError, id="folder"),
         pytest.param("/dev/null", UsageError, id="device"),
         pytest.param("circle", UsageError, id="circular link"),
@@ -166,7 +167,7 @@ def test_resolves_links(tmp_path: Path) -> None:
 def test_refuses_invalid_target(name: str, error: type[Exception], tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     with pytest.raises(error):
-        write_destination(tmp_path / name)
+        write_destination(os.path.join(tmp_path, name))
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -123,6 +123,9 @@ def output_file(source: str, out: str | None, *, in_place: bool, force: bool, fo
     if is_url(out):
         return _object_to_write(source, out, force)
     path = Path(out)
+    if out.endswith(os.sep) and not path.exists():  # the path has no separator at its end
+        reason, remedy = "the folder of OUT does not exist", f"create {path}, and name a file in it"
+        raise UsageError(reason, place=out, remedy=remedy)
     require_writable(source, path, force)
     folder = resolve_links(path).parent
     if not folder.is_dir():

@@ -279,7 +279,8 @@ def write_destination(path: str | os.PathLike[str]) -> Path:
     """
     with raising_cannot_write(path):
         resolved = Path(os.path.realpath(path))
-        if resolved.is_symlink() or (resolved.exists() and not resolved.is_file()):
+        is_folder = os.fspath(path).endswith(os.sep)  # even if no file of this name exists
+        if is_folder or resolved.is_symlink() or (resolved.exists() and not resolved.is_file()):
             raise UsageError("is not a regular file", place=str(path), remedy="choose a file to write")
         if not resolved.parent.is_dir():
             remedy = f"create {resolved.parent} first"
