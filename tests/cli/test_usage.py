@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
@@ -117,15 +118,19 @@ def test_json_names_type_of_error(run: Run, old_model: Path) -> None:
     assert json.loads(result.stdout)["error"] == "UnknownOpset"
 
 
-def test_reports_unreadable_input(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_file = os.open
+@pytest.mark.parametrize("functions", [["open"], ["open", "stat"]])
+def test_reports_unreadable_input(
+    run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch, functions: list[str]
+) -> None:
+    for name in functions:
+        call = getattr(os, name)
 
-    def refuse(path: str, *arguments: int) -> int:
-        if Path(path).name == "old.onnx":
-            raise PermissionError(13, "Permission denied", str(path))
-        return open_file(path, *arguments)
+        def refuse(path: Any, *arguments: int, call: Any = call, **options: Any) -> Any:
+            if str(path).endswith("old.onnx"):
+                raise PermissionError(13, "Permission denied", str(path))
+            return call(path, *arguments, **options)
 
-    monkeypatch.setattr(os, "open", refuse)
+        monkeypatch.setattr(os, name, refuse)
     result = run("reach", "old.onnx")
     assert result.exit_code == 1
     assert "old.onnx: cannot be read: Permission denied" in result.stderr

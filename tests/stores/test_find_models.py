@@ -116,6 +116,14 @@ def test_refuses_a_missing_file_before_any_model_is_found(zoo: Path) -> None:
         find_models(["zoo", "missing.onnx"])
 
 
+def test_leaves_unreachable_files_to_their_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("os.lstat", forbidden)
+    assert list(find_models(["private/a.onnx"])) == [FoundModel("private/a.onnx", "a.onnx")]
+
+
 def test_does_not_follow_links_to_folders(zoo: Path) -> None:
     (zoo / "a" / "loop").symlink_to(zoo)
     (zoo / "d.onnx").symlink_to(zoo / "b.onnx")

@@ -45,7 +45,9 @@ def names_in_arguments() -> Iterator[None]:
 
 def operating_system_error(error: OSError, path: str = "") -> OpshiftError:
     """Return an error of the operating system as an OpshiftError with the path as its place."""
-    return OpshiftError(error.strerror or str(error), place=str(error.filename or path))
+    place = str(error.filename or path)
+    remedy = "check the path, its permissions and the free space" if place else ""
+    return OpshiftError(error.strerror or str(error), place=place, remedy=remedy)
 
 
 @contextmanager

@@ -96,8 +96,12 @@ def require_file(source: str | Path) -> str:
 
         reason, remedy = folder_problem(path)
         raise UsageError(reason, place=str(path), remedy=remedy)
-    if not os.path.exists(path):
-        raise UsageError("file does not exist", place=str(path), remedy="correct the path")
+    try:
+        os.stat(path)
+    except PermissionError:  # its folder is not accessible: reading the file reports it
+        return str(path)
+    except (OSError, ValueError) as error:
+        raise UsageError("file does not exist", place=str(path), remedy="correct the path") from error
     return str(path)
 
 

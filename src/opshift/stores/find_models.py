@@ -71,10 +71,20 @@ def find_models(
     """
     given = list(names)
     for name in given:
-        if name != LIST and not is_url(name) and not os.path.lexists(name) and not MAGIC.search(name):
+        if name != LIST and not is_url(name) and not MAGIC.search(name) and _is_missing(name):
             raise UsageError("file does not exist", place=name, remedy="correct the path")
     require = _accept_none if allow_empty else _require_any
     return _find_each(given, pattern, sys.stdin if lines is None else lines, require)
+
+
+def _is_missing(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except PermissionError:  # its folder is not accessible: reading the file reports it
+        return False
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def is_file_name(name: str) -> bool:
