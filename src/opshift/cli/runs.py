@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -225,7 +226,7 @@ def _notes_text(result: RuntimeResult) -> str:
 
 def _command_for(source: str, result: RuntimeResult, runtime: str) -> str:
     """Return the command that makes a model run on `runtime`; empty if it runs, or if no command helps."""
-    source = "-" if source == STDIN else source
+    source = "-" if source == STDIN else quote(source)
     conversion = result.conversion
     if conversion is not None and conversion.succeeds:
         targets = "".join(f" -t {each}" for each in _target_arguments(conversion))
@@ -233,7 +234,7 @@ def _command_for(source: str, result: RuntimeResult, runtime: str) -> str:
         return f"opshift convert {source} OUT{targets}{ir_version}"
     missing = result.support.missing
     is_promising = bool(missing) and all(each.is_convertible for each in missing)
-    return f"try opshift fit {source} OUT --runtime {runtime}" if is_promising else ""
+    return f"try opshift fit {source} OUT --runtime {quote(runtime)}" if is_promising else ""
 
 
 def _target_arguments(conversion: ConversionAttempt) -> list[str]:

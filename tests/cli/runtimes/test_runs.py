@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,9 @@ def test_prints_how_to_convert_and_notes(run: Run, device: str) -> None:
     assert "acme-2.1 supports IR version 7, the model has 9" in text
     assert "opshift convert relu.onnx OUT -t 13" in text
     assert "wrong results: ai.onnx.Relu:13: off by one" in text
+    shutil.copy("relu.onnx", "my relu.onnx")
+    result = run("runs", "my relu.onnx", "--runtime", device)
+    assert "opshift convert 'my relu.onnx' OUT -t 13" in " ".join(result.stdout.split())
 
 
 def test_prints_missing_kernels(run: Run, device: str) -> None:
