@@ -90,6 +90,15 @@ def test_many_findings_are_grouped_by_cause(capsys: pytest.CaptureFixture[str], 
     assert second["title"] == "unknown.shape"
 
 
+def test_unreadable_files_are_grouped_by_remedy(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    helps = [*11 * ["run git lfs pull"], "extract it"]
+    found = annotate(capsys, *(finding(rule="InvalidModel", place="", help=each) for each in helps))
+    assert [(properties["title"], text.split("\n")[1]) for _, properties, text in found] == [
+        ("InvalidModel: 11 findings in 1 file", "help: run git lfs pull"),
+        ("InvalidModel", "help: extract it"),
+    ]
+
+
 def test_causes_with_most_findings_are_first(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     rules = [f"rule-{number}" for number in range(12) for _ in range(number + 1)]
     found = annotate(capsys, *(finding(rule=each) for each in rules))

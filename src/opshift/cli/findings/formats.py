@@ -94,27 +94,28 @@ class RuleFindings:
 
 
 class GithubWriter(FindingsWriter):
-    """Writer of GitHub annotations: one per finding or, if GitHub would not show all, one per rule.
+    """Writer of GitHub annotations: one per finding or, if GitHub would not show all, one per cause.
 
     Annotations are written at the end, when the rules with the most findings are known.
     """
 
     def __init__(self, command: str, stream: TextIO | None = None) -> None:
         super().__init__(command, stream)
-        self._causes: dict[tuple[Severity, str], RuleFindings] = {}
+        self._causes: dict[tuple[Severity, str, str], RuleFindings] = {}
 
     def begin(self) -> None:
         """Write nothing: annotations are separate lines, without a common start."""
 
     def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Count the findings of one file, and keep the first ones of each rule."""
-        for each in findings:
-            cause = self._causes.setdefault((each.level, each.rule), RuleFindings())
+        # unreadable files of different kinds, such as Git LFS pointers, differ in their remedies only
+        keys = [(each.level, each.rule, "" if each.place else each.help) for each in findings]
+        for key, each in zip(keys, findings, strict=True):
+            cause = self._causes.setdefault(key, RuleFindings())
             cause.count += 1
             if len(cause.first) < MAX_ANNOTATIONS:
                 cause.first.append(each)
-        keys: dict[tuple[Severity, str], None] = dict.fromkeys((each.level, each.rule) for each in findings)
-        for key in keys:
+        for key in dict.fromkeys(keys):
             cause = self._causes[key]
             cause.files += 1
             if len(cause.names) < MAX_FILES:
@@ -140,7 +141,7 @@ class GithubWriter(FindingsWriter):
 
     def _sorted(self, severity: Severity) -> list[RuleFindings]:
         """Return the findings of a severity by rule; rules with the most findings are first."""
-        causes = (cause for (level, _), cause in self._causes.items() if level == severity)
+        causes = (cause for (level, *_), cause in self._causes.items() if level == severity)
         return sorted(causes, key=lambda each: -each.count)
 
     def _summary(self, interrupted: bool) -> str:
