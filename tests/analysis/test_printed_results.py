@@ -10,6 +10,7 @@ from onnx import parser
 
 import opshift
 from opshift.analysis.reach import reach
+from opshift.batch.outcome import ModelError, ModelOutcome
 
 
 def model(opset: int = 11, node: str = "y = Relu (x)") -> onnx.ModelProto:
@@ -42,6 +43,18 @@ PRINTED: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["onnxruntime 1.20.1 to 1.21.1: runs", "tract-0.23.9: runs"],
     ),
     "reach": (lambda: reach(RELU), ["ai.onnx 11: reachable opsets 1 to 28"]),
+    "common opset": (
+        lambda: opshift.common_opset([RELU, model(13)]),
+        ["ai.onnx: common opsets 13 to 28, IR version 14"],
+    ),
+    "outcome": (
+        lambda: ModelOutcome("a.onnx", "b.onnx", "converted"),
+        ["converted: a.onnx -> b.onnx"],
+    ),
+    "failed outcome": (
+        lambda: ModelOutcome("a.onnx", "b.onnx", "failed", ModelError("InvalidModel", "is empty")),
+        ["failed: a.onnx: is empty"],
+    ),
     "limited reach": (
         lambda: reach(model(13)),
         [

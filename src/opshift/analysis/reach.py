@@ -274,6 +274,9 @@ class CommonOpset:
     reaches: tuple[Reach, ...]
     reports: tuple[Report, ...]
 
+    def __str__(self) -> str:
+        return f"{self.domain}: common opsets {self.lowest} to {self.highest}, IR version {self.ir_version}"
+
     @property
     def opsets(self) -> Mapping[str, int]:
         """The highest common opset, by domain."""

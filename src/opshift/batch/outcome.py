@@ -90,6 +90,10 @@ class ModelOutcome(FrozenRecord):
     from_ledger: bool = False
     output_data: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        result = f": {self.error.reason}" if self.error else f" -> {self.output}"
+        return f"{self.status}: {self.source}{result}"
+
     @property
     def source_digest(self) -> str | None:
         """The digest of the model file that was read; `None` if it was not recorded."""
