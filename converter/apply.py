@@ -40,7 +40,7 @@ FIRST_IR_WITH_OPSET_IMPORTS = 3
 
 
 def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
-    """Apply a plan in place, remove what `without` names, rewrite IR features, and update the record."""
+    """Apply a plan in place, remove names in `without`, rewrite IR features, and update the record."""
     imports = declared_opsets(model.opset_import)
     apply_plan(plan, model)
     if options.without:

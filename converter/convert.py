@@ -267,7 +267,7 @@ def convert_types(
     it converts the opsets; `convert_file(..., types=...)` converts models of any size.
 
     Args:
-        model: a model as for `convert_version`. It is not modified.
+        model: a model as for `convert_version`. It is not modified unless `inplace` is given.
         types: the new type of each old type, such as `{"bfloat16": "float16"}`, or texts such as
             `"bfloat16=float"`. New types are float16, float and double, and int32 for int64 values that fit.
         arguments: `keep_interface=True` keeps the types of graph inputs and outputs, and adds Casts. `allow`

@@ -158,7 +158,11 @@ def _fill(shape: TensorShapeProto, before: Dims, dims: Dims) -> None:
 
 
 def _dims_before(value: ValueInfoProto, dims: Dims) -> Dims:
-    """Return a value's declared dimensions; raise UsageError if they contradict `dims`, or for no tensor."""
+    """Return a value's declared dimensions, or as many `None` as `dims` has if it declares no shape.
+
+    Raises:
+        UsageError: the value is not a tensor, or its dimensions contradict `dims`.
+    """
     name, kind = value.name, value.type.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         reason = f"{name!r} has the type {type_to_string(value.type) or kind}, which has no shape"

@@ -175,7 +175,10 @@ def _add_claims(scope: InferenceScope, graph: GraphProto, inferred: GraphProto, 
 
 
 def _add_value(graph: GraphProto, value: ValueInfoProto, scope: InferenceScope) -> ValueInfoProto | None:
-    """Declare the shape of a value; use the element type of onnx only if opshift cannot infer one."""
+    """Declare the element type of a value, without a shape; return `None` if no type is inferred.
+
+    The type that opshift infers takes precedence over that of onnx.
+    """
     element_type = scope.element_type(value.name) or element_type_of(value.type)
     if element_type is None:
         return None

@@ -262,7 +262,8 @@ def read_without(without: WithoutLike, registry: Registry) -> frozenset[Unwanted
 
     Raises:
         UsageError: a name is not a string, is the default domain, is unknown but similar to a known name, or
-            is unknown in a domain that is not open, see `Registry.is_open`. Others may be domains of models.
+            is unknown in a domain that is not open, see `Registry.is_open`. All other unknown names are
+            accepted: they may be domains of local functions.
     """
     return frozenset(_operator_or_domain(each, registry) for each in members_of(without))
 
@@ -376,7 +377,7 @@ def _documented_domains(parts: Sequence[TargetPart], registry: Registry) -> froz
 def split_target(
     target: TargetLike | None, ir_version: IrVersionLike
 ) -> tuple[PlainTarget | None, IrVersionLike]:
-    """Split a `SharedTarget` into opsets and IR version; a requested IR version takes precedence."""
+    """Split a `SharedTarget` into opsets and IR version (or the given one); other targets stay as given."""
     # `isinstance` with a protocol takes half as long as reading all options: test frequent types first.
     if isinstance(target, int | str | Mapping) or not isinstance(target, SharedTarget):
         return target, ir_version
@@ -448,7 +449,7 @@ def _provider_error(name: str, registry: Registry) -> UsageError | None:
 
 
 def _release_named(name: str, registry: Registry) -> TargetPart | None:
-    """Return the release or runtime with a name as a part of a target; `None` if the name is unknown."""
+    """Return the opsets and IR version of a release or runtime; `None` if the name is unknown."""
     product = name.rpartition("-")[0]
     limited = "" if product == ONNX else name
     release = registry.releases.find(name)

@@ -160,7 +160,7 @@ def _tensor_digest(tensor: TensorProto | SparseTensorProto) -> bytes:
 
 
 def denotations(kind: TypeProto) -> dict[str, str]:
-    """Return the denotations of a type, of the types inside it and of dimensions, by their positions."""
+    """Return the denotations of a type, with keys such as `type 0` (outermost) and `dimension 1`."""
     types = nested_types(kind)
     tensor = _tensor_of(types[-1])
     dims = tensor.shape.dim if tensor is not None else ()
@@ -311,7 +311,10 @@ def _take_constants(
 
 
 def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:
-    """Yield the changes of names and order. A renamed value keeps its position and type."""
+    """Yield the changes of names and order.
+
+    A removed and an added value with the same position and type count as one renamed value.
+    """
     removed = [value for name, value in old.items() if name not in new]
     added = [value for name, value in new.items() if name not in old]
     at_position = {(value.position, value.type): value for value in added}

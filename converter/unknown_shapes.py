@@ -58,7 +58,7 @@ def inference_advice(*, infers_shapes: bool) -> str:
 
 
 def exceeded_remedy(remedy: str) -> str:
-    """Add advice to inline functions to a remedy; the advice replaces one without the reason."""
+    """Put `INLINING_REMEDY` before a remedy, or in place of a remedy that starts with `inline`."""
     return INLINING_REMEDY if remedy.startswith("inline") else f"{INLINING_REMEDY}, or {remedy}"
 
 
@@ -133,7 +133,7 @@ class UnknownShapes:
 
 
 def _own_root(value: UnknownFact) -> Iterator[_Root]:
-    """Yield a value as its own root if its producer has no shape rule, or callers can declare its shape."""
+    """Yield a value as its own root if it has one of the causes in `_Root`, otherwise nothing."""
     scope, name, fact = value
     producer = scope.producer(name)
     if producer is not None and is_unregistered(producer):

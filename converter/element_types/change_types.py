@@ -254,7 +254,7 @@ class TypeChange:
             attribute.type, attribute.i = INT, BY_NAME[element_type].number
 
     def _change_numbers(self, node: NodeProto, value: TypedValue, state: _Graph) -> None:
-        """Convert FLOAT attributes that `kept_types.yaml` lists as numbers of the type of the data."""
+        """Round the FLOAT attributes that `kept_types.yaml` lists under `attributes` to the new type."""
         new = _stored_type(value)
         operator = state.types.scope.operator(node.op_type, node.domain)
         if operator is None or operator.domain != DEFAULT_DOMAIN or new not in LIMITS:

@@ -41,7 +41,7 @@ TENSOR_TYPES = tuple(map(type_string, BY_NAME))
 SUBGRAPHS_REMEDY = "move the subgraph to an operator of ai.onnx"
 
 MAX_CONSTANT = 1 << 12
-"""Maximum elements of a constant that a region with kept types may read; others change, to save memory."""
+"""Maximum elements of a constant in a region that keeps its types: larger ones change, to save memory."""
 
 
 class TypeChoice:
@@ -253,7 +253,7 @@ class TypeChoice:
         return found
 
     def _keeps_types(self, operator: OperatorVersion, name: str) -> bool:
-        """Return whether an operator or input such as `Pad.axes` keeps its types; other domains as one."""
+        """Return whether `name`, such as `Pad.axes`, keeps its types; for other domains, the whole domain."""
         kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 
@@ -265,7 +265,7 @@ class TypeChoice:
 
 def _add_sizes(node: Node, operator: OperatorVersion, graph: GraphTypes, found: NodeTypes) -> None:
     """Add the outputs of a node to `graph.sizes` if they depend on sizes and constants alone."""
-    # Except of Cast, results with a new type are not sizes: Gather may select rows of a table by a size.
+    # Except for Cast, results with a new type are not sizes: Gather may select rows of a table by a size.
     news = {graph.values[each].new for each in node.outputs if each in graph.values}
     keeps = not found.outputs or is_standard(operator, "Cast") or not news.issuperset(found.inputs.values())
     if is_standard(operator, *SIZE_OPERATORS) or (keeps and _depends_on_sizes(node, graph)):
@@ -366,7 +366,7 @@ def _produced_types(name: str, scope: Scope) -> Sequence[str]:
 
 
 def _is_stored(name: str, graph: GraphTypes) -> bool:
-    """Return whether a value is the output of a Constant, or a dense initializer without override."""
+    """Return whether a value is a Constant's output, or a dense initializer that callers cannot override."""
     scope = defining_scope(graph.scope, name)
     if scope is None or scope.is_overridable(name):
         return False
@@ -467,7 +467,7 @@ def _neighbors(
     producers: dict[str, int],
     readers: defaultdict[str, set[int]],
 ) -> Iterator[int]:
-    """Yield the neighbors of a node, and update the fields `cast` and `is_closed` of the region."""
+    """Yield the positions of a node's neighbors, and update `cast` and `is_closed` of the region."""
     node, types = graph.scope.nodes[position], graph.nodes[position]
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
         region.is_closed = False

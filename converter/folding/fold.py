@@ -100,9 +100,10 @@ def _graphs_and_functions(model: ModelProto) -> Iterator[ContainerProto]:
 
 
 def _is_supported(model: ModelProto) -> bool:
-    """Return whether all graphs have distinct names, no function replaces Constant, and lists are short.
+    """Return whether all graphs have distinct names, and no function replaces Constant.
 
-    No operator has an attribute with more than `MAX_SUBGRAPHS` graphs; folding them takes long.
+    An attribute must not have more than `MAX_SUBGRAPHS` graphs: folding them takes long, and no operator has
+    such an attribute.
     """
     shadowed = any(
         each.name == "Constant" and canonical_domain(each.domain) == DEFAULT_DOMAIN

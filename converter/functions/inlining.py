@@ -165,9 +165,9 @@ def inlining_obstacles(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    `functions` must not be recursive. If all (default) are inlined, a result that is too large and a needed
-    Identity that it cannot have are obstacles, too. `opsets` are the opset imports of the graphs; domains are
-    converted to `targets` before inlining.
+    `functions` (default: all) must not be recursive. If all are inlined, a function is also yielded if the
+    result would be too large, or would need an Identity that it cannot have. `opsets` are the opset imports
+    of the graphs; domains are converted to `targets` before inlining.
     """
     imported = {**opsets, **targets}
     for function in model.functions if functions is None else functions:

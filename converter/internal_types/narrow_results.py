@@ -109,7 +109,7 @@ def _rename_output(copy: NodeProto, position: int, writer: NodeWriter) -> str:
     """Give an output of a node a new name, and return the old name."""
     name = copy.output[position]
     copy.output[position] = writer.names.fresh(name)
-    # The added node gets the old output, after which tract names it: keep node names unique.
+    # The added node has no name and produces `name`; tract names it `name`, so no other node may have it.
     if copy.name == name:
         copy.name = copy.output[position]
     return name

@@ -50,7 +50,7 @@ def plan_ir_change(
 
 
 def _valid_version(model: ModelProto, imports: Mapping[str, int], options: Options) -> int:
-    """Return a model's IR version; unless it is kept, one below 1 becomes the version that it needs."""
+    """Return a model's IR version; if it is below 1 and not to be kept, return the version that it needs."""
     if model.ir_version > 0 or options.target.requested_ir_version == KEEP:
         return model.ir_version
     from opshift.converter.ir_version.lower import required_ir_version  # imported here, see `plan_ir_change`

@@ -59,7 +59,7 @@ FUNCTIONS_REMEDY = "inline the functions in the exporter"
 
 
 def with_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
-    """Yield the uses of IR features; an obstacle is the reason why a use cannot be rewritten, or `""`."""
+    """Yield the uses of IR features; set `obstacle` for function features that cannot be rewritten."""
     obstacles = _inlining_obstacles(contents) if contents.functions else {}
     functions = {path: function_id(function) for path, function in contents.functions}
     has_too_many_defaults = _has_too_many_defaults(contents)

@@ -411,7 +411,10 @@ def plan_imports(
 
 
 def _is_known(domain: str, opset: int, default_opset: int | None, releases: Releases) -> bool:
-    """Return whether a release up to `default_opset` (if given) has this opset; true for other domains."""
+    """Return whether an ONNX release with at most `default_opset` supports this opset.
+
+    Return True without `default_opset`, and for a domain that no ONNX release has.
+    """
     newest = releases.companion_of(domain, default_opset) if default_opset is not None else None
     return newest is None or opset <= newest
 

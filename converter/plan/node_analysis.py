@@ -81,7 +81,7 @@ class NodeAnalysis:
         return self._statuses.setdefault(self._imports(opsets), {})
 
     def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
-        """Return the status of an operator or call; not cached with a domain or the name of a function."""
+        """Return the status of a node's operator; cache it if the domain is `""` and no function hides it."""
         domain, op_type = proto.domain, proto.op_type
         self.operators.add((domain, op_type))
         if self._functions is not None and self._functions.has_name(op_type, domain):

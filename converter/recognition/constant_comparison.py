@@ -114,7 +114,11 @@ def elements_of(constant: Any) -> Sequence[Any]:
 
 
 def is_identical(expected: Any, actual: Any) -> bool:
-    """Return whether tensors are equal in bits and shape (one element: also [] or [1]), lists in elements."""
+    """Return whether a constant equals the expected one.
+
+    Tensors must have equal bits and shapes; one element matches any expected shape if `actual` has at most
+    one dimension. A tensor and a list are compared by their elements.
+    """
     if isinstance(expected, Tensor) and isinstance(actual, Tensor):
         count = len(expected.values)
         if expected.element_type != actual.element_type or count != len(actual.values):

@@ -182,7 +182,7 @@ def _common(one: Constant, other: Any) -> Constant:
 
 
 def _variants(call: Call, opset: int, registry: Registry) -> list[int]:
-    """Return the variants with different expansions: the body, and for `ai.onnx` opsets without the operator.
+    """Return variants with different expansions: the body and, for `ai.onnx`, opsets without the operator.
 
     If two opsets have the same expansion, the search assumes that the opsets between them have it, too.
     """

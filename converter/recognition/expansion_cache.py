@@ -41,7 +41,7 @@ class Expansions:
         return _expansion(call, repr(call.attributes), variant, self.registry, self.allow)
 
     def is_surely_valid(self, call: Call) -> bool:
-        """Return whether a call is surely valid: the requirements are complete, and it keeps them."""
+        """Return whether the definition of the operator lists all requirements, and the call meets them."""
         definition = self.registry.operator(call.operator.name, call.operator.domain)
         if definition is None or not definition.has_complete_requires:
             return False

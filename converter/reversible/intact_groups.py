@@ -103,7 +103,7 @@ def _is_isolated(group: Group, value_index: ValueIndex, outside: Set[str]) -> bo
 
 
 def _can_restore(group: Group, scope: Scope, defined: Set[str], value_index: ValueIndex) -> bool:
-    """Return whether domains and inputs of the original exist, preconditions hold, and outputs are free.
+    """Return whether the original's domains and inputs exist, preconditions hold, and output names are free.
 
     `defined` are the names of values that the graph and its subgraphs define.
     """

@@ -45,9 +45,9 @@ def plan_restorations(
 def _restoration(
     group: Group, value_index: ValueIndex, workspace: Workspace, router: Router
 ) -> Restoration | None:
-    """Return the restoration of a group, or `None`.
+    """Return the restoration of a group.
 
-    `None` if the original is not nearer to the target, cannot be converted to it, or has subgraphs
+    Return `None` if the original is not nearer to the target, cannot be converted to it, or has subgraphs
     with nodes that the result may not contain.
     """
     scope, allowances = workspace.scope, workspace.allowances

@@ -250,7 +250,7 @@ COPY_REMEDY = "replace it with --force, write to another folder, or keep the wei
 
 
 def data_exists(place: str, remedy: str = COPY_REMEDY) -> UsageError:
-    """Return the error if an existing, different file has the name of an external data file."""
+    """Return the error about an existing, different file with the name of an external data file."""
     reason = "already exists, and weights of the model would replace it"
     return UsageError(reason, place=place, remedy=remedy)
 
