@@ -114,7 +114,7 @@ operator version (`TypeBridge`), or an operator version that has an equivalent (
 
 
 EXACT_IN_FLOAT = {"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike", "Shape", "Size"}
-"""Operators that read only shapes, and whose double results are replaced only if float represents them."""
+"""Operators that read only shapes; ConstantOfShape is refused if float does not represent its `value`."""
 
 
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:

@@ -76,7 +76,7 @@ def cast_if_needed(name: str, source: str | None, target: str, out: Rewriter) ->
 
 
 def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result: str, out: Rewriter) -> None:
-    """Emit QuantizeLinear as arithmetic: divide, round integers half to even, add the zero point, saturate.
+    """Emit QuantizeLinear as arithmetic: divide, round (integer results only), add the zero point, saturate.
 
     Operands are rounded to the type `precision`; float16, bfloat16 and int32 operands are divided in float.
     The output has the element type `result`.

@@ -122,7 +122,7 @@ class Points(NamedTuple):
 def expand_crop_and_resize(node: Node, out: Rewriter) -> None:
     """Rewrite as GatherND of the pixels around each point, and Where for points outside of the image.
 
-    For a point exactly on a pixel, GridSample adds 0 times the next pixel, which is NaN if infinite.
+    GridSample would give NaN for a point exactly on a pixel if the next pixel, with weight 0, is infinite.
     """
     out = out.for_opset(OPSET, "")
     data, boxes, indices = node.inputs[:3]

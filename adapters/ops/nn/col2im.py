@@ -197,7 +197,7 @@ def _index_lists(
 def _axis_elements(
     axis: int, image: Sequence[int], block: Sequence[int], block_counts: Sequence[int], node: Node
 ) -> list[tuple[int, int]]:
-    """Return the summands of one axis in the flat indices of each element and of the element's pixel.
+    """Return pairs of the terms that an axis adds to the flat index of an element, and to that of its pixel.
 
     Elements that fall outside of the image are omitted.
     """

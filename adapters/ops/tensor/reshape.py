@@ -189,7 +189,7 @@ def _has_elements(data: str, out: Rewriter) -> bool:
 
 
 def _has_no_other_zero(shape: str, sizes: Sequence[ListedSize], out: Rewriter) -> bool:
-    """Return whether all unknown sizes differ from 0 in every run, and 0 copies each other size."""
+    """Return whether unknown sizes differ from 0 in every run, and all others are not 0 or copied by 0."""
     are_nonzero = None if sizes and None not in sizes else out.nonzero_elements(shape)
     return bool(are_nonzero) and copies_zeros(sizes or [None] * len(are_nonzero or ()), are_nonzero or ())
 

@@ -129,7 +129,7 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Re
 
 
 def _kept_positions(request: ResizeRequest, out: Rewriter) -> set[int]:
-    """Return positions in `axes` that keep their size; none for crops, policies or known sizes."""
+    """Return the positions in `axes` of kept sizes; none for crops, policies, or if all sizes are known."""
     dims = [out.known_dimension(request.data, axis) for axis in request.axes]
     if request.crops or request.policy != STRETCH or None not in dims:
         return set()
