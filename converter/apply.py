@@ -40,7 +40,10 @@ FIRST_IR_WITH_OPSET_IMPORTS = 3
 
 
 def apply_conversion(plan: Plan, model: ModelProto, options: Options) -> None:
-    """Apply a plan in place, remove names in `without`, rewrite IR features, and update the record."""
+    """Apply a plan in place, remove names in `without`, rewrite IR features, and update the record.
+
+    Names in `without` are functions, which are inlined, and domains, whose opset imports are removed.
+    """
     imports = declared_opsets(model.opset_import)
     apply_plan(plan, model)
     if options.without:

@@ -85,7 +85,8 @@ def convert_version(
 
     Args:
         model: a ModelProto (the project's or `onnx`'s), an `onnx_ir.Model`, a `torch.onnx.ONNXProgram`, the
-            bytes of a ModelProto, a path, or a file object in binary mode. It is not modified.
+            bytes of a ModelProto, a path, or a file object in binary mode. It is not modified unless
+            `inplace` is given.
         target: opset version of the default domain, a mapping from domains to versions, a text such as
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts. Programs that run models, such
             as `"onnxruntime-1.20"` or `"tensorrt-10.1"`, are upper limits: opsets that they support stay.
@@ -130,11 +131,11 @@ def convert_version(
         types: element types to replace in the whole model before the conversion, such as
             `{"bfloat16": "float16"}`; `target` is then optional. See `convert_types`.
         keep_interface: inputs and outputs keep their element types; with `types` only.
-        recognize: replace nodes that compute the same as an operator of the result's opsets by a node of it,
-            after the conversion; `target` is then optional. `True` for all function operators, or some, such
+        recognize: after the conversion, replace groups of nodes that compute the same as one operator by a
+            node of this operator; `target` is then optional. `True` for all function operators, or some, such
             as `["LayerNormalization", "Gelu"]`. With `allow="approximate"`, also those that round
             differently.
-        exact: convert to the newest opset that the program in `target` supports, instead of at most to it.
+        exact: raise older opsets, too, to the newest that the program in `target` supports.
         registry: operator definitions; by default those of opshift and of installed packages.
 
     Returns:

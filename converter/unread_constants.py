@@ -136,7 +136,7 @@ def omit_unread_arguments(model: ModelProto, candidates: Iterable[Set[str]]) -> 
 
 
 def _read_names(container: ContainerProto) -> set[str]:
-    """Return the names that nodes read, and all output names, of a graph or function and its subgraphs."""
+    """Return the names that nodes read, and the names of outputs, in a container and its subgraphs."""
     names = {name for node in nested_nodes(container) for name in node.input}
     for each in nested_containers([container]):
         names.update(Container(each).outputs)

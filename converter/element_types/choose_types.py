@@ -253,7 +253,7 @@ class TypeChoice:
         return found
 
     def _keeps_types(self, operator: OperatorVersion, name: str) -> bool:
-        """Return whether `name`, such as `Pad.axes`, keeps its types; for other domains, the whole domain."""
+        """Return whether `name`, such as `Pad.axes`, keeps its types; in other domains, all names or none."""
         kept, listed = kept_operators(), name if operator.domain == DEFAULT_DOMAIN else operator.domain
         return listed in kept["always"] or (self._narrows and listed in kept["narrowing"])
 

@@ -39,7 +39,7 @@ class Budget:
         self._left = size
 
     def spend(self, tensor: Tensor) -> bool:
-        """Return whether a value is small, or is within the budget, which it then reduces."""
+        """Return whether a value is small, or fits in the budget; in the second case, subtract its size."""
         is_string = tensor.element_type == "string"
         if len(tensor.values) <= SMALL_SIZE and not is_string:
             return True
@@ -80,7 +80,7 @@ class Rules(NamedTuple):
         fixed: names whose producers remain, such as graph outputs.
         repeated: names with several definitions, in different subgraphs.
         budget: budget of large values.
-        takes_initializers: whether constants of the main graph become initializers, which have any type.
+        takes_initializers: whether constants of the main graph become initializers, which can have any type.
         is_ordered: whether every value is produced before it is read.
         has_training: whether the model has training graphs, where Dropout may drop elements.
         has_devices: whether nodes have device configurations, which contain names of tensors.

@@ -41,10 +41,10 @@ class InlinedCall:
     """Nodes of a function with the inputs, outputs and attributes of a call (IR specification, "Functions").
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
-    value of the caller. So do the named dimensions of a function, whose sizes may differ between calls. The
-    producer of the first output gets the name, doc string and metadata of the call, and all nodes, also in
-    subgraphs, get its device configurations; doc strings, metadata and devices of the function take
-    precedence. `identities` are the last nodes, which were added for the outputs in `repeated_outputs`.
+    value of the caller. Named dimensions of a function also get fresh names, because their sizes may differ
+    between calls. The producer of the first output gets the name, doc string and metadata of the call, and
+    all nodes, also in subgraphs, get its device configurations; doc strings, metadata and devices of the
+    function take precedence. `identities` are the last nodes, which were added for `repeated_outputs`.
     """
 
     def __init__(

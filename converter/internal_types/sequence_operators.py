@@ -111,7 +111,7 @@ def rewrite_sequence_length(proto: NodeProto, stack: Stack, out: SequencePass) -
 
 
 def select_from_stack(proto: NodeProto, stack: Stack, out: SequencePass) -> None:
-    """Replace SequenceAt by Gather from the stack; of strings, along the last axis."""
+    """Replace SequenceAt by a Gather from the stack, with strings moved to the last axis."""
     tensor, rank = stack.tensor, out.scope.rank(stack.tensor)
     # Gather strings along the last axis: onnxruntime's Gather copies only one string for each index.
     axis = rank - 1 if rank and out.scope.element_type(tensor) == "string" else 0

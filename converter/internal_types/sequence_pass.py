@@ -65,7 +65,7 @@ class Context:
         fresh_names: generator of new names.
         max_added: maximum number of nodes to add to the model.
         added: number of nodes added so far.
-        work: total length of the sequences, also of those that nodes join, and cost of the iterations.
+        work: steps so far: lengths of recorded and concatenated sequences, and costs of copied loop bodies.
         sequence_count: number of sequences so far.
         unknown_shapes: finder of the causes of unknown shapes, for remedies.
     """
@@ -116,7 +116,7 @@ class SequencePass:
         *,
         is_inlined: bool = False,
     ) -> None:
-        """Create a pass over a graph or function; `is_inlined`: the pass `outer` counts the added nodes."""
+        """Create a pass over a graph or function; if `is_inlined`, only `outer` counts the added nodes."""
         self.scope = scope
         self.context = context
         self.names = names

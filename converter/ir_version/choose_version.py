@@ -98,7 +98,7 @@ def requested_version(
 def _lowers_default_domain(
     imports: Mapping[str, int], final_opsets: Mapping[str, int], releases: Releases
 ) -> bool:
-    """Return whether the default domain, or without it any domain, is lowered to an opset of a release."""
+    """Return whether a release has the opset to which the default domain (or, without it, any) is lowered."""
     domains = [DEFAULT_DOMAIN] if DEFAULT_DOMAIN in imports else imports
     lowered = [domain for domain in domains if final_opsets[domain] < imports[domain]]
     return any(releases.first_release_with(domain, final_opsets[domain]) for domain in lowered)

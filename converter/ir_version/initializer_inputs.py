@@ -50,7 +50,7 @@ def _type_fits(declared: TypeProto, stored: TypeProto) -> bool:
 
 
 def update_initializer_inputs(model: ModelProto) -> None:
-    """Add the initializers of subgraphs to the inputs below IR version 4; otherwise, remove these inputs."""
+    """Make initializers of subgraphs inputs below IR version 4; since version 4, remove these inputs."""
     are_inputs = model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS
     for graph in nested_containers(inner for node in model.graph.node for inner in graphs_of(node)):
         if are_inputs:

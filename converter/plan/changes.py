@@ -84,7 +84,7 @@ class Restoration(NamedTuple):
 
 @dataclass
 class Restorations:
-    """Restorations in one graph or function, and its record after the conversion.
+    """Restorations in one graph or function, and the new record of this graph or function.
 
     Attributes:
         restored: restorations, by the position of the node that the original overwrites.
@@ -125,7 +125,7 @@ class ContainerPlan:
     emits_graphs: bool = False
     """Whether new nodes contain new graphs."""
     has_constant_nodes: bool = False
-    """Whether the model has Constant nodes: unread ones are removed; their replacements may lose names."""
+    """Whether the model has Constant nodes: unread ones are removed; nodes in their place may lose names."""
     unread_inputs: set[str] = field(default_factory=set)
     """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
     payloads: Mapping[str, Payload] = field(default_factory=dict)
@@ -294,7 +294,7 @@ class Plan(FrozenRecord):
     record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model; `None` without such a record."""
     repairs: tuple[str, ...] = ()
-    """Sentences about other changes than of nodes: see `Report.repairs`."""
+    """Sentences about changes other than rewrites of nodes: see `Report.repairs`."""
     unreleased: tuple[str, ...] = ()
     """Sentences about targets that are not released yet."""
     notes: tuple[str, ...] = ()
@@ -308,7 +308,7 @@ class Plan(FrozenRecord):
     requested_removals: frozenset[str] = frozenset()
     """Domains of the opset imports that `fold` and `without` remove."""
     nodes_before: int | None = None
-    """Number of nodes of the given model, if the plan is for a changed copy, such as with other types."""
+    """Number of nodes of the given model if the plan is for a changed copy, such as one with other types."""
     recognition: Recognition | None = None
     """Groups of nodes that one node replaced after the conversion, if the caller requests `recognize`."""
 

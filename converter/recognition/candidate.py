@@ -444,7 +444,7 @@ class Candidate:
 
 
 def _keeps_first_shape(call: Call, found: Shape | None, actual: Shape | None) -> bool:
-    """Return whether `found` is the first input's shape, `actual` has its rank, and other inputs fit it."""
+    """Return whether `found` is the first input's shape, with the rank of `actual`, and fits all inputs."""
     first, *others = [each for each in call.inputs if each is not None]
     dims = first.dims
     if dims is None or found != dims or actual is None or len(actual) != len(dims):

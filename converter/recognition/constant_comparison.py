@@ -17,7 +17,7 @@ TOLERANCE: Final = {"float16": 2e-3, "bfloat16": 1e-2}
 """Maximum relative difference of constants whose rounding may differ, by type; 2e-6 for other types."""
 
 SOLVED_TOLERANCE: Final = 1e-3
-"""Maximum relative difference between a constant and its value recomputed from the attribute found."""
+"""Maximum relative difference between a constant and the value that the attribute found from it gives."""
 
 
 class Comparison(NamedTuple):

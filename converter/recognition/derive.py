@@ -226,7 +226,7 @@ def _usual(graph: ExactGraph | None, body: ExactGraph | None) -> ExactGraph | No
 
 
 def _settings(operator: Operator, version: OperatorVersion) -> Iterator[Setting]:
-    """Yield settings of the examples, then a basic setting and settings with one or two other choices."""
+    """Yield settings of the examples, a basic setting, and settings that differ from it in 1 or 2 choices."""
     choices = list(_attribute_choices(version))
     types = _element_types(version)
     inputs = {each.name for each in version.inputs}
@@ -327,7 +327,7 @@ def _element_types(operator: OperatorVersion) -> list[str]:
 def _attribute_choices(
     operator: OperatorVersion,
 ) -> Iterator[tuple[tuple[Mapping[str, Any], Mapping[str, Any]], Mapping[str, Any]]]:
-    """Yield attributes for both expansions, and the equal ones.
+    """Yield the attributes of both expansions, and those with equal values.
 
     Each choice has all required attributes, and none, one or two optional ones, or all optional FLOAT ones.
     """

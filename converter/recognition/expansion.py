@@ -90,7 +90,7 @@ def _add_input(graph: GraphProto, name: str, fact: InputFact | Tensor) -> None:
 
 
 class SubgraphDigest(bytes):
-    """Digest of the nodes of a subgraph without names: the content of the slot of its attribute."""
+    """Digest of the nodes of a subgraph without names; the slot of a subgraph attribute contains it."""
 
 
 class ExactNode(NamedTuple):

@@ -23,7 +23,7 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 MAX_INDEXES: Final = 32
-"""Maximum number of cached pattern indexes: one for the operators and opsets of a model."""
+"""Maximum number of cached pattern indexes: one for each set of operators and opsets in a model."""
 
 FAR_DEPTH: Final = 6
 """Number of steps to compare before all steps: few patterns remain, so most searches end here."""

@@ -56,8 +56,8 @@ class Precondition(RecordModel):
     """Fact about an input that must hold so that the group and the original node compute the same results.
 
     An unknown type is empty, and an unknown rank is -1. `value` is a digest of a constant input that the
-    group does not read, because it contains the value. An original with attribute references has a last
-    precondition with only a digest of its attributes.
+    group does not read, because the conversion may have built the value into the group. An original with
+    attribute references has a last precondition with only a digest of its attributes.
     """
 
     type: str = ""

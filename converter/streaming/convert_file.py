@@ -182,8 +182,8 @@ def converting(
 def _data_path(out: Path, old_files: list[Path], *, is_same: bool, force: bool) -> Path:
     """Return the path of the new data file of `out`: `<out>.data`, or an unused name such as `<out>.1.data`.
 
-    The unused name is for a source that reads `<out>.data` or (`is_same`) is replaced: other models may read
-    an existing data file, too. `old_files` are the data files of the source.
+    Other models may read an existing `<out>.data`. Therefore, without `force`, an unused name is returned if
+    the source reads this file (it is in `old_files`), or if the output replaces the source (`is_same`).
 
     Raises:
         UsageError: `<out>.data` is another file, and `force` is not set; or, with `force`, it is in

@@ -63,8 +63,8 @@ def write_pieces(
 def copy_range(source: Source, part: Range, target: int, progress: Progress | None = None) -> None:
     """Append a range of one file to another by `copy_file_range`, by `sendfile`, or through memory.
 
-    If one method fails, the next continues; copying through memory raises the errors of `write_pieces`. It is
-    faster, and used alone, if the range has different page offsets in the files: the kernel copies pages.
+    If one method fails, the next continues; copying through memory raises the errors of `write_pieces`. If
+    the range has different page offsets in the files, only memory is used, which is then faster.
     """
     progress = progress or Progress()
     shift = _position(target) - part.start
