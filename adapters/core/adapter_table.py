@@ -77,7 +77,7 @@ def adapter(
 def function_body(
     op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
 ) -> Callable[[Adapter], Adapter]:
-    """Register the decorated function to build the function bodies of versions from other operators.
+    """Register the decorated function to build the function bodies of `versions` from other operators.
 
     The function is called like an adapter, see `adapter`. If no function is registered for a version, the
     adapter to an opset that lacks the operator builds the body.
@@ -91,7 +91,7 @@ def function_body(
 def expression(
     op_types: str | tuple[str, ...], *versions: int, domain: str = DEFAULT_DOMAIN
 ) -> Callable[[Adapter], Adapter]:
-    """Register the decorated function to replace nodes of versions by other operators, see `Options.without`.
+    """Register the decorated function to express nodes of `versions` by other operators (`Options.without`).
 
     Use `function_body` for operators that ONNX defines as functions, and this decorator for all others.
 

@@ -120,7 +120,8 @@ EXACT_IN_FLOAT = {"ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUnifo
 def make_bridge_step(bridges: Sequence[TypeBridge]) -> StepFunction:
     """Return a step that casts inputs of a node to the replacement types of `bridges`, and outputs back.
 
-    Nodes without the replaced types stay unchanged. A replacement of double by float requires `approximate`.
+    Nodes without the replaced types stay unchanged. A replacement of double by float requires `approximate`,
+    except for operators in `EXACT_IN_FLOAT`.
     """
     replaced = {each.variable: frozenset({type_string(each.element_type)}) for each in bridges}
     replacements = {each.variable: each.replacement for each in bridges}

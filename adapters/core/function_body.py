@@ -30,7 +30,7 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
 
 
 def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> Attributes:
-    """Return the attributes of body node `each`; `None` if a referenced attribute has no value or default."""
+    """Return the attributes of body node `each`; references to absent values without default give `None`."""
     return {
         name: node.attribute(value.attribute, version.attributes[value.attribute].default)
         if isinstance(value, FromAttribute)

@@ -228,7 +228,7 @@ def _position_column(indices: str, axis: int, trailing: int, out: Rewriter) -> s
 
 
 def _element_positions(indices: str, rank: int, columns: Mapping[int, str], out: Rewriter) -> list[str]:
-    """Return one tensor per dimension: the position of every element of `indices`, in row-major order.
+    """Return one tensor per dimension: the positions of all elements of `indices` in it, in row-major order.
 
     For the dimensions in `columns`, return the tensors of `columns` instead.
     """

@@ -15,7 +15,7 @@ OPSET, RMS_OPSET, GROUP_OPSET = 17, 23, 21
 """Opsets that introduced LayerNormalization, RMSNormalization, and GroupNormalization with channel scales."""
 
 EPSILON = 1e-12
-"""Default of `epsilon` in EmbedLayerNormalization, Skip- and SkipSimplifiedLayerNormalization."""
+"""Default of `epsilon` in EmbedLayerNormalization, SkipLayerNormalization and its simplified variant."""
 
 
 @adapter("SkipLayerNormalization", 1, 0, domain="com.microsoft")
