@@ -62,7 +62,7 @@ def exceeded_remedy(remedy: str) -> str:
     return INLINING_REMEDY if remedy.startswith("inline") else f"{INLINING_REMEDY}, or {remedy}"
 
 
-class UnknownShapes:
+class UnknownShapeRemedies:
     """Search for the values that cause unknown shapes in one model; results are cached."""
 
     def __init__(self, advice: str) -> None:

@@ -36,7 +36,7 @@ CHANGES = EXACT_CHANGES | {
 """Supported changes of element types."""
 
 KEPT_AS = {("bfloat16", "float16"): "float"}
-"""Type of nodes that do not get the new type, by (old, new); runtimes without bfloat16 support float."""
+"""Type of values that cannot get the new type, by (old, new): more runtimes have float than bfloat16."""
 
 INTEGERS = ("int64", "int32")
 """Change of integers; it is exact, because only values with bounds in the range of int32 change."""

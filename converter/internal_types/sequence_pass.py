@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import MAX_NODES, require_at_most
-from opshift.converter.unknown_shapes import UnknownShapes
+from opshift.converter.unknown_shapes import UnknownShapeRemedies
 from opshift.inference.scope import Scope
 from opshift.model.attributes import INT, INTS, graphs_in
 from opshift.model.errors import CannotConvert, UnknownShape
@@ -35,8 +35,11 @@ from opshift.rewriting.workspace import Allowances, FreshNames, NodeNames
 Tensors = tuple[str, ...]
 """Names of the tensors in a sequence."""
 
-LISTS_ARE_INPUTS_SINCE, OPERATORS_WITH_LIST_INPUTS = 13, ("Split", "Squeeze", "Unsqueeze")
-"""First opset in which sizes of Split and axes of Squeeze and Unsqueeze are inputs, and these operators."""
+OPERATORS_WITH_LIST_INPUTS = ("Split", "Squeeze", "Unsqueeze")
+"""Operators with a list of sizes or axes, which is an attribute in old opsets."""
+
+LISTS_ARE_INPUTS_SINCE = 13
+"""First opset in which these lists are inputs."""
 
 
 class Stack(NamedTuple):
@@ -77,7 +80,7 @@ class Context:
     added: int = 0
     work: int = 0
     sequence_count: int = 0
-    unknown_shapes: UnknownShapes = field(default_factory=partial(UnknownShapes, ""))
+    unknown_shapes: UnknownShapeRemedies = field(default_factory=partial(UnknownShapeRemedies, ""))
 
     def spend(self, length: int) -> None:
         """Add a number of steps to `work`; refuse to exceed `MAX_WORK`."""

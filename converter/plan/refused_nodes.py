@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opshift.converter.options import Options
 from opshift.converter.refusals import Refusal
-from opshift.converter.unknown_shapes import UnknownShapes, exceeded_remedy, inference_advice
+from opshift.converter.unknown_shapes import UnknownShapeRemedies, exceeded_remedy, inference_advice
 from opshift.inference.function_scope import FunctionTable
 from opshift.inference.scope import Scope
 from opshift.model.errors import (
@@ -53,7 +53,7 @@ class RefusedNodes:
         self._names = names
         self._node_analysis = node_analysis
         self._functions = functions
-        self._unknown_shapes = UnknownShapes(inference_advice(infers_shapes=options.infer_shapes))
+        self._unknown_shapes = UnknownShapeRemedies(inference_advice(infers_shapes=options.infer_shapes))
 
     def add(self, error: NodeError, proto: NodeProto, surveyed: ContainerSurvey) -> None:
         """Add a node with the error of its rewrite."""

@@ -197,8 +197,9 @@ class Candidate:
                 elif term != "_":
                     self._require_size(name, size, term, known)
         found = {name: size for name, size in known.items() if name in self._operator.attributes}
-        if any(is_symbol(size) for size in found.values()):
-            raise Rejected("a size that becomes an attribute is unknown")
+        unknown = next((name for name, size in found.items() if is_symbol(size)), None)
+        if unknown is not None:
+            raise Rejected(f"the size that the attribute {unknown!r} has to equal is unknown")
         return found
 
     def _require_size(self, name: str, size: int | None, term: int | str, known: dict[str, int]) -> None:

@@ -391,7 +391,7 @@ def lower_restored(originals: Sequence[NodeProto], change: IrChange, options: Op
     is_strict = target.requested_ir_version is not None or target.ir_version is not None
     allowances = Allowances(DROPPED)
     found = plan_lowering(model, change.after, options, allowances, operators, is_strict=is_strict)
-    # The rewrites are applied to the model after the restoration, so they include the restored nodes.
+    # The rewrites in `change` also apply to the restored nodes: add only rewrites of other features.
     features = found.rewritten_features - change.rewritten_features if found.lowerings else ()
     added = tuple(each for each in LOWERINGS if each.feature in features)
     return replace(

@@ -51,7 +51,7 @@ class Lengths(NamedTuple):
     has_later_keys: bool = False
 
 
-def added_masks(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
+def score_mask(node: Node, mask: str, lengths: Lengths, out: Rewriter) -> str:
     """Return the float32 mask to add to scores, for key mask and causal mask; `""` without masks."""
     masks = ""
     if mask:
@@ -316,7 +316,7 @@ def _attend(node: Node, heads: Heads, lengths: Lengths, masks: Masks, out: Rewri
     scores = scaled_scores(heads.query, heads.key, scale, out)
     # Add the masks and the bias first, then the scores, as kernels do: if all keys are masked, order matters.
     bias = masks.bias and cast_between(masks.bias, element_type, "float", out)
-    added = fold("Add", filter(None, (added_masks(node, masks.keys, lengths, out), bias)), out)
+    added = fold("Add", filter(None, (score_mask(node, masks.keys, lengths, out), bias)), out)
     if added:
         # Computed in float32, because the range of float16 is too small for the masks.
         scores = out.emit("Add", [cast_between(scores, element_type, "float", out), added])

@@ -85,7 +85,7 @@ def _has_few_rows(axis: int, node: Node, out: Rewriter) -> bool:
     return (
         node.op_type == "CumSum"
         and out.element_type(value) in WRAPPING_TYPES
-        # In opset 7, an RNN lists the positions, which OpenVINO does not run.
+        # Below this opset, `index_range` emits an RNN, which OpenVINO does not run.
         and out.default_opset >= POOL_INDICES_OPSET
         and len(known) == len(sizes)
         and math.prod(known) <= MAX_ROWS

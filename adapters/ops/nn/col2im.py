@@ -50,7 +50,8 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
     if channels is not None:
         flattened = reshape(columns, (0, channels // prod(block), padding_index), out)
     else:
-        # Compute several sizes: onnxruntime replaces a single computed size by -1, which fails if empty.
+        # Compute two sizes of the new shape: onnxruntime replaces a single computed size by -1, which Reshape
+        # cannot infer for an empty tensor.
         sizes = out.emit("Gather", [out.emit("Shape", [columns]), out.int64([0, 1])], axis=0)
         flattened = reshape(
             columns, (out.emit("Div", [sizes, out.int64([1, prod(block)])]), padding_index), out
