@@ -137,8 +137,7 @@ def runs(
     chosen = _load(runtimes)
     with _without_weights(model) as source:
         candidates = _Candidates(source, registry_or_default(registry))
-        results = tuple(candidates.results(chosen))
-        return Runs(candidates.nodes.opsets, source.ir_version, results)
+        return Runs(candidates.nodes.opsets, source.ir_version, tuple(candidates.results(chosen)))
 
 
 Cells = TypeVar("Cells")
@@ -150,6 +149,7 @@ class NamedRuntime(Protocol):
     @property
     def runtime(self) -> str:
         """Name of the runtime."""
+        ...
 
 
 AboutRuntime = TypeVar("AboutRuntime", bound=NamedRuntime)

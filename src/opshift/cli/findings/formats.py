@@ -109,7 +109,9 @@ class GithubWriter(FindingsWriter):
     def add_findings(self, findings: Sequence[FileFinding]) -> None:
         """Count the findings of one file, and keep the first ones of each rule."""
         # unreadable files of different kinds, such as Git LFS pointers, differ in their remedies only
-        keys = [(each.level, each.rule, "" if each.place else each.help) for each in findings]
+        keys: list[tuple[Severity, str, str]] = [
+            (each.level, each.rule, "" if each.place else each.help) for each in findings
+        ]
         for key, each in zip(keys, findings, strict=True):
             cause = self._causes.setdefault(key, RuleFindings())
             cause.count += 1
