@@ -48,6 +48,10 @@ FORMATS = {
 }
 
 
+SIGN_BYTES = bytes(255 * (byte >> 7) for byte in range(256))
+"""Table that maps the byte of an integer to 255 if the integer is negative, else to 0."""
+
+
 def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
     """Convert `raw_data` to type `wide` (bfloat16 always to float); return `None` if its size is wrong."""
     if element_type == "bfloat16":  # bfloat16 is the upper half of a float.
@@ -132,7 +136,8 @@ def _widened(tensor: TensorProto, number: int) -> bytes | None:
         return b""
     name, wide = BY_NUMBER[tensor.data_type].name, BY_NUMBER[number].name
     if name in PACKED_BITS:
-        return unpacked_bytes(tensor)
+        unpacked = unpacked_bytes(tensor)
+        return None if unpacked is None else _widened_integers(unpacked, name, wide)
     loaded, count = with_payload(tensor), element_count(tensor)
     if loaded.data_location == EXTERNAL or count is None:
         return None
@@ -141,6 +146,17 @@ def _widened(tensor: TensorProto, number: int) -> bytes | None:
     if not loaded.HasField("raw_data"):
         data = b"".join((each & (1 << 8 * size) - 1).to_bytes(size, "little") for each in loaded.int32_data)
     return widened_floats(data, count, name, wide)
+
+
+def _widened_integers(data: bytes, element_type: str, wide: str) -> bytes:
+    """Convert integers of one byte each to `wide`; copies of the sign fill the upper bytes."""
+    size = struct.calcsize(BY_NAME[wide].code)
+    wide_data = bytearray(size * len(data))
+    wide_data[::size] = data
+    if element_type.startswith("int"):
+        for position in range(1, size):
+            wide_data[position::size] = data.translate(SIGN_BYTES)
+    return bytes(wide_data)
 
 
 def widen_type(value_type: TypeProto, numbers: Mapping[int, int]) -> None:

@@ -24,7 +24,7 @@ from opshift.inference.model_element_types import ElementTypes
 from opshift.inference.root_scopes import root_scopes
 from opshift.inference.scope import Scope
 from opshift.model.attributes import graphs_in, tensors_in, types_in
-from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS
+from opshift.model.element_types import BY_NAME, BY_NUMBER, ELEMENT_BITS, NAME_BY_NUMBER, integer_range
 from opshift.model.errors import UNKNOWN_SHAPE, CannotConvert, UnknownElementType
 from opshift.model.graphs import (
     ContainerProto,
@@ -133,7 +133,7 @@ class _WideningPass:
 
     def _emit_restricted(self, node: Node, copy: NodeProto, operator: OperatorVersion) -> None:
         """Add the copy of a node, and nodes that restrict its results to the values of narrow types."""
-        if quantizes_floats(node, self._scope, self._widening):
+        if needs_arithmetic(node, self._scope, self._widening):
             validate_node(node, operator)
             emit_quantization(node, self._scope, self._widening, self._writer)
             return
@@ -208,41 +208,86 @@ def _emit_unpacked_integers(packed: str, element_type: str, dims: tuple[int, ...
     return writer.emit("Reshape", [integers, writer.constant("int64", (len(dims),), *dims)])
 
 
-def quantizes_floats(node: Node, scope: Scope, widening: Widening) -> bool:
-    """Return whether a node quantizes to, or dequantizes from or to, narrow floats that are replaced."""
+def needs_arithmetic(node: Node, scope: Scope, widening: Widening) -> bool:
+    """Return whether arithmetic replaces a node: no QuantizeLinear or DequantizeLinear has its new types.
+
+    Narrow floats become float or float16, and narrow integers may become int32. The attribute `precision` or
+    the type of the scale may round the data to a type that is replaced.
+    """
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return False
-    names = node.outputs if node.op_type == "QuantizeLinear" else (node.inputs[0], *node.outputs)
-    types = [scope.element_type(each) for each in names]
-    return any(each in widening.wider and each in FORMATS for each in types)
+    wider, names = widening.wider, (node.inputs[0], *node.outputs)
+    if node.op_type == "QuantizeLinear":
+        precision = _precision(node, scope)
+        is_named = "precision" in node.attributes or scope.element_type(node.inputs[0]) != precision
+        if is_named and precision in FORMATS and precision in wider:
+            return True
+        names = node.outputs
+    types = [each for name in names if (each := scope.element_type(name)) and each in wider]
+    return any(each in FORMATS or wider[each] == "int32" for each in types)
+
+
+def _precision(node: Node, scope: Scope) -> str:
+    """Return the type to which the operands of the division of QuantizeLinear are rounded."""
+    named = NAME_BY_NUMBER.get(node.attribute("precision", 0))
+    return named or scope.element_type(node.inputs[1]) or "float"
 
 
 def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: NodeWriter) -> None:
     """Emit the arithmetic of QuantizeLinear or DequantizeLinear; scales and zero points are broadcast."""
-    scale = _broadcast_to_data(node, node.inputs[1], scope, writer)
-    zero = _broadcast_to_data(node, node.inputs[2], scope, writer) if node.input(2) else ""
-    value, output = _to_float(node.inputs[0], writer), node.outputs[0]
+    operands = [_to_float(each, writer) for each in node.inputs[:2]]
+    if node.op_type == "QuantizeLinear":
+        types = [scope.element_type(each) for each in node.inputs[:2]]
+        operands = [
+            _rounded(operand, element_type, _precision(node, scope), widening, writer)
+            for operand, element_type in zip(operands, types, strict=True)
+        ]
+    value, scale = operands[0], _broadcast_to_data(node, operands[1], scope, writer)
+    zero = ""
+    if node.input(2):
+        zero = _broadcast_to_data(node, _to_float(node.inputs[2], writer), scope, writer)
+    output = node.outputs[0]
+    result = scope.element_type(output) or "float"
+    bounds = integer_range(result)
     if node.op_type == "QuantizeLinear":
         value = writer.emit("Div", [value, scale])
+        if "precision" in node.attributes:
+            value = _rounded(value, None, _precision(node, scope), widening, writer)
+        value = writer.emit("Round", [value]) if bounds else value
         value = writer.emit("Add", [value, zero]) if zero else value
     else:
         value = writer.emit("Sub", [value, zero]) if zero else value
         value = writer.emit("Mul", [value, scale])
-    result = scope.element_type(output) or "float"
-    if result in widening.wider:
+    if bounds:
+        limits = [writer.constant("float", (), each) for each in (bounds[0], bounds[-1])]
+        value = writer.emit("Clip", [value, *limits])
+    if result in widening.wider and result in FORMATS:
         saturates = bool(node.attribute("saturate", 1)) and node.op_type == "QuantizeLinear"
         emit_rounded(value, result, widening.wider[result], output, writer, saturates=saturates)
     else:
-        writer.emit("Cast", [value], output, to=BY_NAME[result].number)
+        writer.emit("Cast", [value], output, to=BY_NAME[widening.wider.get(result, result)].number)
+
+
+def _rounded(
+    value: str, element_type: str | None, precision: str, widening: Widening, writer: NodeWriter
+) -> str:
+    """Return a float value rounded to `precision`, unless it was converted from this type."""
+    if precision not in ("float16", "bfloat16") or element_type == precision:
+        return value
+    if precision in widening.wider:
+        output = writer.names.fresh(value)
+        emit_rounded(value, precision, "float", output, writer, saturates=False)
+        return output
+    return _to_float(writer.emit("Cast", [value], to=BY_NAME[precision].number), writer)
 
 
 def _to_float(name: str, writer: NodeWriter) -> str:
     return writer.emit("Cast", [name], to=BY_NAME["float"].number)
 
 
-def _broadcast_to_data(node: Node, name: str, scope: Scope, writer: NodeWriter) -> str:
-    """Return scales or zero points as float, in a shape that broadcasts with the data."""
-    data, value = node.inputs[0], _to_float(name, writer)
+def _broadcast_to_data(node: Node, value: str, scope: Scope, writer: NodeWriter) -> str:
+    """Return scales or zero points in a shape that broadcasts with the data."""
+    data = node.inputs[0]
     rank, own_rank = scope.rank(data), scope.rank(node.inputs[1])
     if own_rank == 0:
         return value

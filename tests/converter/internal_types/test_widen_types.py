@@ -267,6 +267,41 @@ def test_quantizes_to_floats(name: str, element_type: str) -> None:
         assert_equal(run_widened(widened, feeds), expected, 0)
 
 
+@needs_newest_onnx
+@pytest.mark.parametrize(
+    ("element_type", "precision"),
+    [("float8e4m3fn", 16), ("float8e4m3fn", 10), ("int8", 16), ("int4", 0), ("uint4", 16), ("int2", 10)],
+)
+def test_quantizes_with_precision_and_to_integers_of_32_bits(element_type: str, precision: int) -> None:
+    text = f"""
+        <ir_version: 13, opset_import: ["" : 25]>
+        g (float[8, 200] x) => (float[8, 200] y) <float s = {{0.3}}> {{
+            q = QuantizeLinear<precision = {precision}>(x, s, zp) y = DequantizeLinear(q, s, zp)
+        }}
+    """
+    model = onnx.parser.parse_model(text)
+    zero = 0 if element_type.startswith("float") else 1
+    model.graph.initializer.append(helper.make_tensor("zp", _number(element_type), [], [zero]))
+    feeds = {"x": np.random.default_rng(0).standard_normal((8, 200)).astype(np.float32) * 9}
+    expected = run_reference(model, feeds)
+    wider = {**ALL, "int4": "int32", "uint4": "int32", "int2": "int32"}
+    for run_widened in (run, run_reference):
+        assert_equal(run_widened(_widened(model, wider), feeds), expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("element_type", "values", "wide"),
+    [("int4", [-8, 0, 7], "int8"), ("int4", [-8, 0, 7], "int32"), ("uint2", [3, 0, 2], "int32")],
+)
+def test_widens_integers(element_type: str, values: list[int], wide: str) -> None:
+    tensor = OwnTensor.FromString(
+        helper.make_tensor("w", _number(element_type), [3], values).SerializeToString()
+    )
+    assert widen_tensor(tensor, type_numbers({element_type: wide}))
+    array = numpy_helper.to_array(onnx.TensorProto.FromString(tensor.SerializeToString()))
+    assert (array.dtype.name, array.tolist()) == (wide, values)
+
+
 @pytest.mark.parametrize("element_type", [*DTYPES, "int4", "uint2"])
 def test_decodes_external_data(element_type: str, tmp_path: Path) -> None:
     text = """
