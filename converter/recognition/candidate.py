@@ -124,6 +124,7 @@ class Candidate:
                 break
         if leaks:
             raise Rejected(f"{min(leaks)!r} is also read by other nodes")
+        call = call._replace(outputs=tuple(map(outputs.__contains__, range(len(call.outputs)))))
         self._require_valid(call, nodes, inputs, outputs)
         if is_relaxed:
             self._require_ranks(call, outputs)
@@ -409,7 +410,6 @@ class Candidate:
 
     def _require_ranks(self, call: Call, outputs: Mapping[int, str]) -> None:
         """Check that constants with one element do not add dimensions to outputs, or raise Rejected."""
-        call = call._replace(outputs=tuple(map(outputs.__contains__, range(len(call.outputs)))))
         shapes = self._expansions.shapes(call)
         for position, name in outputs.items():
             shape = shapes[position]

@@ -327,15 +327,22 @@ def test_keeps_scale_computed_from_mean() -> None:
     assert op_types(result) == op_types(low)
 
 
-def test_value_is_one_output_only() -> None:
-    body = "y, k, v = Attention (x, x, x, , p, p)"
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_outputs_of_attention_are_valid(is_shared: bool) -> None:
+    """An Attention needs both `present_key` and `present_value`, which are different values."""
     dims = "float[1, 2, 3, 4]"
     outputs = f"{dims} y, {dims.replace('3', '8')} k, {dims.replace('3', '8')} v"
-    model = model_of(body, x=f"{dims.replace('3', '5')} p, {dims}", y=outputs)
+    body = "y, k, v = Attention (x, x, x, , p, p)"
+    model = model_of(body, opset=25, x=f"{dims.replace('3', '5')} p, {dims}", y=outputs)
     low = convert_version(model, without="ai.onnx.Attention")
     assert recognized(low) == ["Attention"]
-    low.graph.node[-1].input[1] = "k"
-    assert recognized(low) == ["Concat", "Concat", "Attention"]
+    if is_shared:
+        low.graph.node[-1].input[1] = "k"
+    else:
+        low.graph.node.add(op_type="Concat", input=["p", "x"], output=["k2"])
+        low.graph.node[-1].attribute.add(name="axis", i=2, type=onnx.AttributeProto.INT)
+        low.graph.output[1].name = "k2"
+    assert recognized(low)[:3] == ["Concat", "Concat", "Attention"]
 
 
 def test_difference_in_rounding_has_to_be_allowed() -> None:
