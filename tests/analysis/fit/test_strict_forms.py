@@ -142,6 +142,24 @@ def test_joins_reshapes_in_front_of_constants_of_subgraphs() -> None:
     assert_equal(run(result, fed), run(model, fed))
 
 
+def test_joins_reshapes_to_a_size_of_the_reshape_before() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[3, 4] a_long_input_name) => (float[A, B] y) {
+            s = Constant <value_ints = [12]> () t = Constant <value_ints = [2, 6]> ()
+            a = Reshape (a_long_input_name, s) b = Reshape (a, t) h = Shape (b)
+            n = Constant <value_ints = [3]> () z = Constant <value_ints = [0]> ()
+            i = Constant <value_ints = [1]> () e = Slice (h, z, i) m = Mul (e, n)
+            k = Constant <value_ints = [2]> () d = Concat <axis = 0> (m, k) y = Reshape (b, d)
+        }
+    """)
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    write_strict_forms(result, default_registry())
+    assert op_types(result).count("Reshape") == 2
+    assert_equal(run(result, {"a_long_input_name": X}), run(model, {"a_long_input_name": X}))
+
+
 def test_keeps_models_that_run() -> None:
     model = onnx.parser.parse_model(ACCUMULATE)
     assert fit(model, "onnxruntime-1.20.1").model.SerializeToString() == model.SerializeToString()

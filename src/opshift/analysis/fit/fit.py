@@ -103,6 +103,7 @@ def write_strict_forms(model: ModelProto, registry: Registry) -> None:
 def _join_reshapes(model: ModelProto, registry: Registry) -> None:
     """Let each Reshape to a constant shape read the data of the Reshape before it; remove unread Reshapes."""
     joined: list[tuple[ContainerProto, Set[str]]] = []
+    sources: list[tuple[NodeProto, str]] = []
     for scope, _ in graph_scopes(model, registry):
         # Maps the result of each Reshape to the data of the first Reshape in its chain.
         data: dict[str, str] = {}
@@ -116,11 +117,13 @@ def _join_reshapes(model: ModelProto, registry: Registry) -> None:
             data[node.output[0]] = data.get(source, source)
             shape = scope.constant(node.input[1]) if source in data else None
             if shape is not None and 0 not in shape.values:  # A 0 in the shape may copy a size of the data.
-                node.input[0] = data[source]
+                sources.append((node, data[source]))
                 has_joined = True
         if has_joined:
             joined.append((scope.container, data.keys()))
-    # Nodes are removed last, because scopes identify nodes by their positions.
+    # Nodes change last, because scopes know their inputs and identify them by their positions.
+    for node, source in sources:
+        node.input[0] = source
     for container, results in joined:
         _remove_unread(container, results)
 
