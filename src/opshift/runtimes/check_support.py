@@ -15,7 +15,7 @@ from opshift.model.files import ModelLike, model_of, reading_onnx_ir
 from opshift.model.operator_ids import OperatorId
 from opshift.model.shared_data import FrozenRecord
 from opshift.model.types import short_type
-from opshift.registry.errors import NotYetIntroduced
+from opshift.registry.errors import NotYetIntroduced, UnknownOperator
 from opshift.registry.explanations import refusal_cause
 from opshift.registry.registry import Registry, registry_or_default
 from opshift.registry.runtimes.files import get_runtime
@@ -239,7 +239,8 @@ class RuntimeCheck:
         yield from self._tensor_problems(model)
         for (domain, operator), places in model.unimported.items():
             reason = f"the model, or the function with the node, has no opset import of {domain}"
-            yield UnsupportedGroup(tuple(places), operator, {}, reason, f"add an opset import of {domain}")
+            remedy = f"add an opset import of {domain}"
+            yield UnsupportedGroup(tuple(places), operator, {}, reason, remedy, is_convertible=False)
         yield from self._call_problems(model)
 
     def _call_problems(self, model: ModelNodes) -> Iterator[UnsupportedGroup]:
@@ -330,8 +331,11 @@ class RuntimeCheck:
                 remedy = refusal_cause(NotYetIntroduced.code).remedy
             elif internal := first.scope.registry.releases.internal_domains.get(first.domain):
                 reason, remedy = f"{reason}; {internal.meaning}", internal.remedy
+            elif first.operator is None:
+                remedy = remedy or refusal_cause(UnknownOperator.code).remedy
+            can_convert = first.operator is not None and not introduced
             yield UnsupportedGroup(
-                tuple(found), str(identity), known, reason, remedy, is_convertible=not introduced
+                tuple(found), str(identity), known, reason, remedy, is_convertible=can_convert
             )
 
     def _kinds(self, group: NodeGroup, model: ModelNodes) -> list[list[ModelNode]]:

@@ -69,6 +69,24 @@ def test_prints_missing_kernels(run: Run, device: str) -> None:
     assert "try opshift fit abs.onnx OUT --runtime acme.yaml" in text
 
 
+@pytest.mark.parametrize(
+    ("node", "advice"),
+    [
+        ("Foo (x)", "help: correct the name"),
+        ("com.acme.Foo (x)", "help: it supports the domains ai.onnx"),
+        ("com.other.Foo (x)", "help: add an opset import of com.other"),
+    ],
+)
+def test_does_not_advise_to_fit_unknown_operators(run: Run, folder: Path, node: str, advice: str) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]> g (float x) => (float y) {{ y = {node} }}'
+    )
+    onnx.save(model, "unknown.onnx")
+    text = " ".join(run("runs", "unknown.onnx", "-r", "onnxruntime-1.20.1").stdout.split())
+    assert advice in text
+    assert "opshift fit" not in text
+
+
 @pytest.mark.parametrize("form", ["text", "sarif", "github"])
 def test_advice_names_the_file_of_a_runtime(run: Run, device: str, form: str) -> None:
     result = run("runs", "abs.onnx", "-r", "onnxruntime-1.31", "-r", device, "--format", form)
