@@ -76,3 +76,12 @@ def test_refuses_domain_without_import(run: Run, limited_model: Path) -> None:
     result = run("reach", str(limited_model), "--domain", "ai.onnx.ml")
     assert result.exit_code == 1
     assert "does not import ai.onnx.ml" in result.stderr
+
+
+def test_prints_no_bounds_of_a_model_that_reaches_no_opset(run: Run, limited_model: Path) -> None:
+    model = onnx.load(limited_model)
+    model.graph.node[0].op_type = "Foo"
+    onnx.save(model, "unknown.onnx")
+    lines = [line.split() for line in run("reach", "bound.onnx", "unknown.onnx").stdout.splitlines()]
+    assert ["limited", "13", "7", str(NEWEST), "bound.onnx"] in lines
+    assert ["limited", "13", "-", "-", "unknown.onnx"] in lines

@@ -81,9 +81,10 @@ class ReachOfModel(NamedTuple):
         return [each for each in self.limits.limits if each.opset in ends]
 
     def cells(self) -> dict[str, object]:
-        """Return the declared, lowest and highest opset, for the table of several models."""
+        """Return the declared, lowest and highest opset, for the table of several models; `-` without one."""
         limits = self.limits
-        return {"opset": limits.opset, "lowest": limits.lowest, "highest": limits.highest}
+        lowest, highest = ("-", "-") if limits.is_empty else (limits.lowest, limits.highest)
+        return {"opset": limits.opset, "lowest": lowest, "highest": highest}
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
