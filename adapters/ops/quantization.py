@@ -37,7 +37,9 @@ def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
     scale_type = out.element_type(scheme.scale)
     # Without a zero point, the result is uint8, unless `output_dtype` (since opset 21) names another type.
     result = out.element_type(zero_point) if zero_point else _type_attribute(node, "output_dtype") or "uint8"
-    precision = _type_attribute(node, "precision") or scale_type
+    # Of two types, the scale's may be too narrow for the data: divide in float, as onnx.reference does.
+    has_one_type = out.known_element_type(scheme.data) in (scale_type, None)
+    precision = _type_attribute(node, "precision") or (scale_type if has_one_type else "float")
     require_available_type(result, node.outputs[0], out)
     require_available_type(scale_type, scheme.scale, out)
     if not _has_granularity(scheme, out) or not _supports(result, "y", out):

@@ -211,26 +211,25 @@ def _emit_unpacked_integers(packed: str, element_type: str, dims: tuple[int, ...
 def needs_arithmetic(node: Node, scope: Scope, widening: Widening) -> bool:
     """Return whether arithmetic replaces a node: no QuantizeLinear or DequantizeLinear has its new types.
 
-    Narrow floats become float or float16, and narrow integers may become int32. The attribute `precision` or
-    the type of the scale may round the data to a type that is replaced.
+    Narrow floats become float or float16, and narrow integers may become int32. The attribute `precision` may
+    name a type that is replaced.
     """
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return False
     wider, names = widening.wider, (node.inputs[0], *node.outputs)
     if node.op_type == "QuantizeLinear":
-        precision = _precision(node, scope)
-        is_named = "precision" in node.attributes or scope.element_type(node.inputs[0]) != precision
-        if is_named and precision in FORMATS and precision in wider:
+        precision = _precision(node)
+        if precision in FORMATS and precision in wider:
             return True
         names = node.outputs
     types = [each for name in names if (each := scope.element_type(name)) and each in wider]
     return any(each in FORMATS or wider[each] == "int32" for each in types)
 
 
-def _precision(node: Node, scope: Scope) -> str:
-    """Return the type to which the operands of the division of QuantizeLinear are rounded."""
-    named = NAME_BY_NUMBER.get(node.attribute("precision", 0))
-    return named or scope.element_type(node.inputs[1]) or "float"
+def _precision(node: Node) -> str:
+    """Return the type in which QuantizeLinear divides; float if the node names none."""
+    named = node.attribute("precision", 0)
+    return NAME_BY_NUMBER.get(named, "float") if named else "float"
 
 
 def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: NodeWriter) -> None:
@@ -239,7 +238,7 @@ def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: Node
     if node.op_type == "QuantizeLinear":
         types = [scope.element_type(each) for each in node.inputs[:2]]
         operands = [
-            _rounded(operand, element_type, _precision(node, scope), widening, writer)
+            _rounded(operand, element_type, _precision(node), widening, writer)
             for operand, element_type in zip(operands, types, strict=True)
         ]
     value, scale = operands[0], _broadcast_to_data(node, operands[1], scope, writer)
@@ -251,8 +250,7 @@ def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: Node
     bounds = integer_range(result)
     if node.op_type == "QuantizeLinear":
         value = writer.emit("Div", [value, scale])
-        if "precision" in node.attributes:
-            value = _rounded(value, None, _precision(node, scope), widening, writer)
+        value = _rounded(value, None, _precision(node), widening, writer)
         value = writer.emit("Round", [value]) if bounds else value
         value = writer.emit("Add", [value, zero]) if zero else value
     else:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
-from support.execution import Array, build, op_types, run
+from support.execution import Array, build, op_types, run, run_reference
 
 from opshift import convert_version
 
@@ -129,6 +129,17 @@ def test_quantizes_float16_in_float(precision: Mapping[str, Any], target: int) -
     data = DATA.astype(np.float16)
     model, feeds = _model("QuantizeLinear", data, parameters, 25, np.uint8, True, **precision)
     convert_and_check(model, target, feeds, tolerance=0)
+
+
+@pytest.mark.parametrize("target", [22, 20, 18, 9])
+@pytest.mark.parametrize("parameters", [{"s": SCALE[None]}, {"s": BLOCK_SCALES}], ids=["scalar", "blocks"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_data_wider_than_the_scale_do_not_overflow(dtype: type, parameters: Parameters, target: int) -> None:
+    parameters = {name: each.astype(np.float16) for name, each in parameters.items()}
+    attributes = {"axis": 1, "block_size": 2} if parameters["s"].ndim == 3 else {}
+    data: Array = (DATA * 1e4).astype(dtype)
+    model, feeds = _model("QuantizeLinear", data, parameters, 23, np.uint8, True, **attributes)
+    convert_and_check(model, target, feeds, run_reference(model, feeds), tolerance=0)
 
 
 DEQUANTIZE_CASES: dict[str, tuple[type, Parameters, type, dict[str, Any]]] = {
