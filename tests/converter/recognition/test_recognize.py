@@ -293,6 +293,15 @@ def test_keeps_window_that_no_attribute_stores(number: float) -> None:
     assert "left_window_size" not in str(convert_version(low, recognize="Attention"))
 
 
+def test_lengths_of_keys_and_values_may_have_other_names() -> None:
+    """The product with the values compares the lengths at run time."""
+    k, v = "float[2, 2, S, 4] k", "float[2, 2, S, 4] v"
+    model = model_of("y = Attention (x, k, v)", x=f"{k}, {v}, float[2, 2, 3, 4]", y="float[2, 2, 3, 4] y")
+    low = convert_version(model, without="ai.onnx.Attention")
+    low.graph.input[1].type.tensor_type.shape.dim[2].dim_param = "other"
+    assert recognized(low) == ["Attention"]
+
+
 def test_keeps_nodes_of_other_rank() -> None:
     body = "y = SpaceToDepth <blocksize = 2> (x)"
     low = convert_version(model_of(body, opset=28, x="float[1, 1, 2, 4]", y="float[1, 4, 1, 2] y"), 26)
