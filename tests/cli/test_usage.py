@@ -30,6 +30,11 @@ WRONG_USAGE = {
     "folder as input": (["inspect", "."], "is a folder"),
     "folders as input and output": (["convert", ".", "new", "-t", "17"], "with --out new"),
     "folder as output": (["convert", "old.onnx", "sub", "-t", "17"], "such as sub/old.onnx"),
+    "empty input": (["plan", "old.onnx", "", "-t", "17"], "'IN...': the path is empty"),
+    "empty output": (["convert", "old.onnx", "", "-t", "17"], "the path is empty"),
+    "empty output folder": (["convert", "old.onnx", "--out", "", "-t", "17"], "'-o': the path is empty"),
+    "empty ledger": (["check", "old.onnx", "--ledger", ""], "'--ledger': the path is empty"),
+    "empty report": (["plan", "old.onnx", "-t", "17", "--report", ""], "'--report': the path is empty"),
     "output in a missing folder": (
         ["convert", "old.onnx", "no/out.onnx", "-t", "17"],
         "the folder of OUT does not exist",

@@ -27,13 +27,18 @@ from opshift.stores.find_models import is_file_name
 def convert(
     source: Annotated[
         str | None,
-        typer.Argument(metavar="IN", help="The model to read: a file, a URL, or - for standard input."),
+        typer.Argument(
+            metavar="IN",
+            help="The model to read: a file, a URL, or - for standard input.",
+            parser=options.location,
+        ),
     ] = None,
     more: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="OUT|IN...",
             help="The file or URL to write, - for standard output, or more models with --out.",
+            parser=options.location,
         ),
     ] = None,
     *,
@@ -46,6 +51,7 @@ def convert(
             rich_help_panel=options.OUTPUT,
             metavar="DIR",
             help="Convert several models, and all models in folders, to DIR.",
+            parser=options.location,
         ),
     ] = None,
     in_place: options.InPlaceOption = False,

@@ -49,10 +49,15 @@ def _plain_format(text: str) -> Format:
     return Format(text)
 
 
-def _adapters_path(text: str) -> Path:
-    if not text:  # `Path` reads an empty string as the current folder, whose files would be executed
+def location(text: str) -> str:
+    """Return a path or URL; raise BadParameter for an empty one, which `Path` reads as the current folder."""
+    if not text:
         raise typer.BadParameter("the path is empty.")
-    return Path(text)
+    return text
+
+
+def _adapters_path(text: str) -> Path:
+    return Path(location(text))
 
 
 def run_adapters(paths: Iterable[Path]) -> None:
@@ -99,9 +104,9 @@ def local_path(value: str) -> Path:
     """Return the path of a local file or folder.
 
     Raises:
-        BadParameter: the value is a URL, which would become the name of a folder.
+        BadParameter: the value is empty, or a URL, which would become the name of a folder.
     """
-    if is_url(value):
+    if is_url(location(value)):
         raise typer.BadParameter(NOT_LOCAL)
     return Path(value)
 
@@ -264,6 +269,7 @@ InputArgument = Annotated[
     typer.Argument(
         metavar="IN",
         help="The model to read: a file, a URL, or - for standard input.",
+        parser=location,
     ),
 ]
 
@@ -272,15 +278,22 @@ InputsArgument = Annotated[
     typer.Argument(
         metavar="IN...",
         help="The models to read: files, folders, globs or URLs; or - for one on standard input.",
+        parser=location,
     ),
 ]
 
 OldModelArgument = Annotated[
-    str, typer.Argument(metavar="OLD", help="The old model: a file, a URL, or - for standard input.")
+    str,
+    typer.Argument(
+        metavar="OLD", help="The old model: a file, a URL, or - for standard input.", parser=location
+    ),
 ]
 
 NewModelArgument = Annotated[
-    str, typer.Argument(metavar="NEW", help="The new model: a file, a URL, or - for standard input.")
+    str,
+    typer.Argument(
+        metavar="NEW", help="The new model: a file, a URL, or - for standard input.", parser=location
+    ),
 ]
 
 
@@ -294,7 +307,10 @@ QuietOption = Annotated[
 ]
 
 OutputArgument = Annotated[
-    str | None, typer.Argument(metavar="OUT", help="The file or URL to write, or - for standard output.")
+    str | None,
+    typer.Argument(
+        metavar="OUT", help="The file or URL to write, or - for standard output.", parser=location
+    ),
 ]
 
 InPlaceOption = Annotated[

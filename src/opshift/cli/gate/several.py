@@ -17,6 +17,7 @@ from opshift.cli.options import (
     Format,
     QuietOption,
     local_path,
+    location,
 )
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
@@ -63,6 +64,7 @@ LedgerOption = Annotated[
         rich_help_panel=SEVERAL,
         metavar="FILE",
         help="Record results in FILE, and repeat recorded ones of models that have not changed.",
+        parser=location,
     ),
 ]
 
