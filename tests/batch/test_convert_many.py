@@ -239,12 +239,18 @@ def test_forged_entries_prove_nothing(zoo: Path, fields: dict[str, object]) -> N
     assert found == EXPECTED
 
 
-@pytest.mark.parametrize("content", [b"\x08\x07model", b"[]\n"])
+@pytest.mark.parametrize("content", [b"\x08\x07model", b"[]\n", b'{"input": "a"}\n', b"{\n"])
 def test_refuses_file_that_is_not_a_ledger(zoo: Path, content: bytes) -> None:
     Path("mine").write_bytes(content)
     with pytest.raises(UsageError, match="is not a ledger"):
         statuses(ledger="mine")
     assert Path("mine").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b'{"so', b'{"source": "a'])
+def test_accepts_ledger_that_a_kill_cut_off(zoo: Path, content: bytes) -> None:
+    Path("mine").write_bytes(content)
+    assert statuses(ledger="mine") == EXPECTED
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such locks")

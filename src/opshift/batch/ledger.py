@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from opshift.batch.file_states import full_name
@@ -101,6 +101,10 @@ class LedgerSegments:
         self._write()
 
 
+LINE_STARTS: Final = (b'{"source": ', b'{"gate": ')
+"""Starts of the lines of conversions, and of other commands; other files are not ledgers."""
+
+
 class LedgerFile:
     """Ledger in a local file, to which lines are appended.
 
@@ -138,7 +142,9 @@ class LedgerFile:
         """
         last = b"\n"
         with raising_cannot_write(self._path), open(self._file, "rb", closefd=False) as file:
-            if file.peek(1)[:1] not in (b"", b"{"):
+            start = file.peek(1)
+            # the file may end within its first line, after a kill
+            if not any(each.startswith(start[: len(each)]) for each in LINE_STARTS):
                 reason, remedy = "is not a ledger", "name another file with --ledger"
                 raise UsageError(reason, place=str(self._path), remedy=remedy)
             for last in iter(partial(file.readline, MAX_FILE_BYTES), b""):

@@ -184,7 +184,7 @@ def test_errors_are_not_recorded(run: Run, zoo: Path, inspected: list[str]) -> N
     assert inspected == ["b.onnx"]
 
 
-@pytest.mark.parametrize("content", ["a: 1\n", "[]\n", "\x7fELF"])
+@pytest.mark.parametrize("content", ["a: 1\n", "[]\n", "\x7fELF", '{"input": "a.onnx"}\n', "{}\n"])
 def test_refuses_other_files(run: Run, zoo: Path, content: str) -> None:
     Path("ledger.jsonl").write_text(content)
     result = run("plan", "zoo", "-t", "6", "--ledger", "ledger.jsonl")
