@@ -50,7 +50,7 @@ SDIST_ONLY = {
     *("fingerprints.yaml", "runtime_fingerprints.yaml", "schema.json", "schema-runtime.json"),
     *("architecture.md", "changes.md", "conversions.md", "downgrades.md", "runtimes.md"),
     *("definition-rules.md", "platform-teams.md", "proposal-rules.md", "proposals.md"),
-    *("specification.md", "specification-editions.md"),
+    *("site.md", "specification.md", "specification-editions.md"),
 }
 """Files of `opsets` that only changes of the definitions, and editors, need; pages about the repository."""
 
