@@ -30,7 +30,7 @@ EMPTY_NODE: Final = Node("", (), (), {})
 
 # Not a named tuple, because slots are read faster; a dataclass would take longer to import.
 class _NodeTemplate:
-    """Serialized node template with the value names left open.
+    """Node of a cached rewrite, serialized without value names.
 
     The attributes of the node are copies that do not keep a model alive. `payload` contains the changed
     fields, serialized. `fill` clears `cleared_fields` of the NodeProto that it overwrites, and appends the
@@ -213,7 +213,7 @@ class Candidates(Generic[Content]):
 
 
 class CachedRewrite:
-    """Rewrite of a node with the value names left open; unless it emits graphs, it keeps no model alive."""
+    """Rewrite of a node without its value names; unless it emits graphs, it keeps no model alive."""
 
     def __init__(
         self,
@@ -337,7 +337,7 @@ QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 class CachedRefusal:
-    """Refusal of a node, with the names of its values left open."""
+    """Refusal of a node, without the names of its values."""
 
     def __init__(self, error: CannotConvert, names: ValueNames) -> None:
         self._error, self._names = error, names
