@@ -8,7 +8,7 @@ named after a digest of the sources.
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache, cached_property, partial
@@ -269,8 +269,33 @@ def _decode_object(data: dict[str, object]) -> object:
     class_name = data.pop(CLASS_KEY, None)
     for name in SHARED_ENTRIES.get(str(class_name), ()):
         entries = cast("dict[str, str]", data[name])
-        data[name] = ReadOnlyDict({key: _decode_shared(text) for key, text in entries.items()})
+        data[name] = _SharedEntries(entries)
     return ReadOnlyDict(data) if class_name is None else Record.classes[str(class_name)].from_valid(data)
+
+
+class _SharedEntries(Mapping[str, object]):
+    """Mapping whose entries are decoded when they are first read: few models use most operators."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+        self._decoded: dict[str, object] = {}
+
+    def __getitem__(self, key: str) -> object:
+        if key not in self._decoded:
+            self._decoded[key] = _decode_shared(self._texts[key])
+        return self._decoded[key]
+
+    def get(self, key: str, default: object = None) -> object:  # `Mapping.get` is slow for missing keys
+        return self[key] if key in self._texts else default
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
 
 @cache

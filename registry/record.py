@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import (
@@ -185,6 +185,11 @@ def to_plain_data(
     record: object, *, exclude: set[str] | None = None, exclude_defaults: bool = False
 ) -> dict[str, Json]:
     """Return a record as JSON data, with the options of `pydantic.TypeAdapter.dump_python`."""
+    if isinstance(record, Record):
+        values = {each.name: getattr(record, each.name) for each in fields(record)}
+        # pydantic serializes no other mappings, such as those that decode their entries later
+        others = {k: dict(v) for k, v in values.items() if isinstance(v, Mapping) and not isinstance(v, dict)}
+        record = replace(record, **others) if others else record
     data: dict[str, Json] = type_adapter(type(record)).dump_python(
         record, mode="json", exclude=exclude, exclude_defaults=exclude_defaults
     )
