@@ -63,7 +63,7 @@ class AtomicFiles:
             os.close(file)
 
     def link(self, existing: Path, place: Path, *, is_new: bool = False) -> None:
-        """Create a hard link to the file `existing`, which will be moved to `place` like the file of `new`.
+        """Create a hard link to the file `existing`; the link will be moved to `place`, like a file of `new`.
 
         Raises:
             OSError: the link cannot be created, for example because the file is on another file system.
@@ -216,7 +216,7 @@ COMPARED_SIZE = 1 << 18
 
 
 def have_equal_content(first: Path, second: Path) -> bool:
-    """Return whether two regular files have equal bytes; raise OSError if a file cannot be read.
+    """Return whether two files are regular and have equal bytes; raise OSError if one cannot be read.
 
     The bytes are read each time: `filecmp.cmp` caches a result by size and modification time, which copies
     and archives preserve.

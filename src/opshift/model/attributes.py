@@ -64,8 +64,8 @@ def type_name(number: int) -> str:
 def read_attribute(attribute: AttributeProto) -> Any:
     """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
 
-    Models with IR version 1 may omit the type: the set field determines the type. Without a known type, the
-    value is the field `i`.
+    Models with IR version 1 may omit the type: then the set field determines it. If no field is set, or the
+    type is unknown, the value is the field `i`.
 
     Raises:
         CannotConvert: the attribute refers to an attribute of the enclosing function.

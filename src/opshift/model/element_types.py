@@ -24,7 +24,7 @@ ELEMENT_BITS = {
 
 
 INTEGER_FIELDS = ("int32_data", "int64_data", "uint64_data")
-"""Typed fields of TensorProto that store the bits of elements as integers, also of float16."""
+"""Typed fields of TensorProto that store integers; elements such as float16 are stored as their bits."""
 
 
 def element_bits(kind: ElementType) -> int:

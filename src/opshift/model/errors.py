@@ -151,7 +151,8 @@ class UnknownShape(CannotConvert):
     Attributes:
         values: names of the values with an unknown rank or size, in the step that raises the error.
         otherwise: an alternative to declaring the shapes of these values; may be empty.
-        causes: unknown facts about inputs of the node that cause the error; `None` until they are determined.
+        causes: inputs of the node that cause the error, each with its kind of unknown fact; `None` until the
+            inputs are determined.
     """
 
     causes: tuple[tuple[str, UnknownFactKind], ...] | None = None
@@ -191,7 +192,7 @@ def path_argument(argument: str, value: object) -> Path:
 
 
 def path_arguments(argument: str, values: object) -> tuple[Path, ...]:
-    """Return one path, several, or none for `None`, as paths; raise UsageError for other types."""
+    """Return one or several paths as a tuple, empty for `None`; raise UsageError for other values."""
     if values is None:
         return ()
     if isinstance(values, str | os.PathLike):
@@ -209,6 +210,6 @@ def is_collection(value: object) -> TypeGuard[Iterable[object]]:
 
 
 def require_collection(argument: str, value: object, expected: str) -> None:
-    """Raise UsageError unless `is_collection`; `expected` describes the allowed values."""
+    """Raise UsageError for a value that is not a collection; `expected` describes the allowed values."""
     if not is_collection(value):
         raise wrong_type(argument, value, expected)

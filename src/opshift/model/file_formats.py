@@ -144,7 +144,7 @@ FOLDERS = (
     ("Manifest.json", ": a Core ML package", EXPORT_ORIGINAL),
     ("*.safetensors", " with weights and no ONNX model", EXPORT),
 )
-"""Pattern of a file, description and remedy for each folder that users pass instead of a model file."""
+"""File pattern, description and remedy for each kind of folder that users pass instead of a model."""
 
 
 def format_of(read: ReadBytes, size: int) -> FileFormat | None:

@@ -180,6 +180,7 @@ def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
 
     Raises:
         InvalidModel: the class of the model is not in ModelLike, or the model cannot be read.
+        UsageError: see `read_model`.
     """
     if is_message(model):
         return cast("ModelProto", model), False
@@ -327,8 +328,8 @@ def write_model(model: ModelObject, path: str | os.PathLike[str] | WritableFile)
     A symbolic link is followed: its target is replaced. A file object gets the model at its current position.
 
     Raises:
-        InvalidModel: the model is not a ModelProto, an `onnx_ir.Model` or an ONNXProgram.
-        UsageError: the path is not a file, or its folder does not exist.
+        InvalidModel: the class of the model is not supported, or onnx_ir cannot serialize the model.
+        UsageError: `path` is neither a path nor a binary file, is a folder, or its folder does not exist.
         CannotWrite: the file cannot be written: the disk is full, the model is larger than 2 GiB, or similar.
     """
     with path_to_write(path) as named:

@@ -77,7 +77,7 @@ def too_deep_error(path: str) -> InvalidModel:
 
 
 MAX_ENTRIES = {"training_info": 100, "opset_import": 1_000, "functions": 20_000}
-"""Maximum lengths of lists of a model: an entry of two bytes already means graphs or functions to convert."""
+"""Maximum lengths of lists of a model: each entry takes time to convert, even one of two bytes."""
 
 
 def require_limited_lists(model: ModelProto, place: str = "") -> None:

@@ -95,7 +95,7 @@ def _naming_attributes(node: NodeProto) -> Iterator[AttributeProto]:
 
 
 def rename_shardings(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Rename the tensors in the sharding specifications of a node; an empty name removes a specification.
+    """Rename the tensors in the sharding specifications of a node; an empty new name removes its entry.
 
     Call this function wherever the inputs and outputs of a node are renamed.
     """

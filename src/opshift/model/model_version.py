@@ -109,7 +109,10 @@ def version_bump_between(old: int, new: int) -> VersionBump | None:
 
 
 def next_version(packed: int, rise: VersionBump) -> str:
-    """Return the lowest version that increases the part `rise`; a simple number increases by 1."""
+    """Return the lowest version that increases `rise`, or `packed` plus 1 for a simple number.
+
+    For `NONE`, return the same version.
+    """
     before = _read_version(packed)
     if isinstance(before, int):
         return str(before + (rise > VersionBump.NONE))

@@ -191,7 +191,7 @@ def serialized_attributes(proto: NodeProto) -> Sequence[bytes]:
 
 
 class Move(NamedTuple):
-    """Name of an attribute, name of the constant that gets its value, and `rank` of `Rewriter.constant`."""
+    """Attribute that becomes a constant: its name, the constant's name, and `rank` of `Rewriter.constant`."""
 
     attribute: str
     constant: str

@@ -45,7 +45,10 @@ def mapped_content(
     tensor: Callable[[onnx_ir.TensorProtocol], object],
     graph: Callable[[onnx_ir.Graph], object],
 ) -> object:
-    """Apply `tensor` or `graph` to the content of an attribute; `None` for other or empty attributes."""
+    """Call `tensor` or `graph` with each tensor or graph of an attribute, and return the result.
+
+    The result is a tuple for a list, and `None` for other types and for an attribute without a value.
+    """
     kind, value = attribute.type.name, attribute.value
     if value is not None:
         if kind == "TENSOR":
