@@ -3,7 +3,7 @@
 A fingerprint is a hash of the canonical form: JSON with sorted keys that contains the definition without
 `SEPARATE_KEYS`, with type sets expanded and defaults omitted.
 
-Removals, function bodies and steps, which define how nodes are converted, have separate fingerprints.
+Removals, function bodies and steps (the conversions of nodes) have separate fingerprints.
 """
 
 import hashlib

@@ -141,7 +141,7 @@ UNKNOWN_KEY: Final = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def text_of_errors(errors: Sequence[ErrorDetails]) -> str:
-    """Return what is wrong with one value, from the errors of all alternatives of its union."""
+    """Return a text about one invalid value, from the errors of all alternatives of its union."""
     first = errors[0]
     if first["type"] in UNKNOWN_KEY:
         return "unknown key"

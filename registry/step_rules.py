@@ -82,7 +82,7 @@ def is_stricter(change: Change) -> bool:
 
 
 def adds_type_source(change: Change) -> bool:
-    """Return whether attributes were added that set the type of an output; without them, it is unchanged."""
+    """Return whether a change only adds attributes that set an output's type; nodes without them keep it."""
     (old, old_absent), (new, new_absent) = change.old, change.new
     return set(old) < set(new) and old_absent in (None, new_absent)
 
@@ -329,7 +329,7 @@ def step_key(source: int, target: int) -> str:
 
 
 def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
-    """Return why a verb does not match the definitions, such as an attribute that one lacks, or `None`."""
+    """Return why a verb does not match the definitions, such as a missing attribute; `None` if it matches."""
     if isinstance(verb, RenameOp):
         return None
     if isinstance(verb, AddAttribute):

@@ -50,9 +50,9 @@ def consistent(operator: Operator) -> Operator:
 
 
 def version_problems(versions: Mapping[int, OperatorVersion]) -> Problems:
-    """Yield violations by versions, which are given by position, and by the steps between adjacent ones.
+    """Yield the violations of lint rules by versions, and by the steps between adjacent versions.
 
-    The `known_mistakes` of a version are left out.
+    `versions` maps positions in the operator's file to versions. Rules in `known_mistakes` are skipped.
     """
     for position, version in versions.items():
         subjects: list[tuple[type, object]] = [(OperatorVersion, version)]

@@ -178,7 +178,11 @@ def _type_keys(version: OperatorVersion) -> list[str]:
 
 
 def _exists(text: str, subject: TreeRuntime, *, with_version: bool) -> bool:
-    """Return whether a text names an operator (`with_version`: a version) that is defined, or need not be."""
+    """Return whether a text names a known operator or, if `with_version`, a known operator version.
+
+    The domain must be in `opsets`. An operator without a definition is known if its domain is open, or if the
+    runtime has kernels for it.
+    """
     name, colon, version = text.partition(":")
     domain, _, op_type = name.rpartition(".")
     if domain not in subject.runtime.opsets or bool(colon) != with_version:

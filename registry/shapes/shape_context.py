@@ -1,4 +1,4 @@
-"""Facts about a node that shape rules read."""
+"""Interface through which shape rules read the attributes, input shapes and constants of a node."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def list_length(shape: Shape | None) -> int | None:
 
 
 class ShapeContext(ABC):
-    """The facts about a node that a shape rule may use."""
+    """Base class for the argument of shape rules: a node with its attributes, input shapes and constants."""
 
     version: OperatorVersion
     inputs: Sequence[Shape | None]
