@@ -252,7 +252,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
 
 
 def _operator_of_text(text: str, operator: Operator, draft: DefinedDraft) -> Operator:
-    """Return the operator that a text defines, with the name of `operator`, or raise DefinitionError."""
+    """Return the operator that a text defines; raise DefinitionError unless it is valid and has this name."""
     with temporary_file(OPERATOR, text) as path:
         return load_operator(path, draft.registry.types, domain=operator.domain, name=operator.name)
 

@@ -201,7 +201,10 @@ def _new_definition(
 
 
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
-    """Return the published definition with a removal, or with a copy of a released last version."""
+    """Return the published definition with a removal, or a copy of a released last version, appended.
+
+    For an update of an unreleased version, return the definition unchanged.
+    """
     path = _file_of(operator, registry)
     text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     *older, last = versions = load_yaml(path)["versions"]

@@ -18,8 +18,8 @@ CoverageKind = Literal["output", "attribute", "input", "type", "corner"]
 class CoverageItem(NamedTuple):
     """Requirement for the examples of an operator version, and the names of the cases that meet it.
 
-    Examples should have each output, each attribute and optional input present and, unless it is required,
-    omitted, each element type of type variables, and corner cases.
+    The requirements: cases with each output, with each attribute and optional input, without each attribute
+    and input that is optional, with each type of each type variable, and with each corner case.
     """
 
     kind: CoverageKind

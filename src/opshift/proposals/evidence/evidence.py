@@ -48,7 +48,7 @@ Direction = Literal["up", "down"]
 def convert_and_run(
     case: Case, outputs: Arrays, draft: DefinedDraft, references: References
 ) -> Iterator[tuple[Direction, OutputComparison]]:
-    """Convert the model of a case, run the result, and compare its outputs with `outputs`.
+    """Convert the model of a case, run each result, and yield its direction and comparison with `outputs`.
 
     Cases of the proposed version are downgraded and upgraded again; cases of older versions are upgraded. A
     case with several inputs is also converted with all inputs except the first as initializers, because

@@ -71,7 +71,7 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
 
 @rule("opset.version", ERROR, VERSIONING, "append the new version at the end of the file")
 def check_opset_version(draft: DefinedDraft) -> Problems:
-    """An update or deprecation adds one version, or edits an unreleased one; a removal adds none."""
+    """An update adds one version, or edits an unreleased one; a deprecation adds one, and a removal none."""
     if draft.published is None or draft.adds_operator:
         return
     added = len(draft.operator.versions) - len(draft.published.versions)
