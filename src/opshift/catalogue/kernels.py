@@ -44,7 +44,7 @@ _LABELS = {
 
 
 class VersionKernels(NamedTuple):
-    """Operator version with its kernels in a runtime; `expanded`: without kernels, its body runs."""
+    """Kernels of an operator version in a runtime; `expanded` if there are none, but its body runs."""
 
     operator: str
     kernels: tuple[Kernel, ...]
@@ -196,7 +196,10 @@ class OperatorSupport(NamedTuple):
 
 
 def operator_support(runtime: Runtime, registry: Registry) -> Iterator[OperatorSupport]:
-    """Yield the support of each operator with a kernel, or not deprecated in the newest supported opset."""
+    """Yield the support of each operator that has kernels, or that the newest supported opset has.
+
+    Deprecated operators without kernels are omitted.
+    """
     for domain in registry.domains():
         opset = runtime.opsets.get(domain)
         for operator in registry.operators(domain):

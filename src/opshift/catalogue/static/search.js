@@ -64,10 +64,10 @@ function prepare(index) {
 
 const isNumber = (term) => /^\d+$/.test(term);
 
-// The page of an operator as that of one of its versions, or of the changes between two of them.
+// Return the path of the page of a version (`13`) or of a comparison (`6-13`), from that of the operator.
 const versionPath = (path, version) => path.replace(/index\.html$/, `${version}.html`);
 
-// The entry of an operator as that of the version in the query, or of the changes between two of them.
+// Return an entry for the version in the query, or for the comparison of two; by default the given entry.
 function withVersion(entry, terms) {
   const versions = [...new Set(terms.filter((term) => entry.versions.includes(term)))];
   if (versions.length === 2 && terms.some((term) => entry.names[0] === term)) {
@@ -81,7 +81,7 @@ function withVersion(entry, terms) {
   return { ...entry, title: `${entry.title} ${version}`, path: versionPath(entry.path, version) };
 }
 
-// The page of changes as that between the two opsets in the query, if the query is about changes.
+// Return a list with an entry for the changes between the two opsets in the query; empty for other queries.
 function changesBetween(entries, terms) {
   const opsets = terms.filter(isNumber).map(Number).sort((a, b) => a - b);
   const words = terms.filter((term) => !isNumber(term));
