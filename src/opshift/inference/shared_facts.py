@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable
 
 from opshift.inference.scope import Scope
-from opshift.inference.survey import NodeFields, read_all_fields
-from opshift.model.graphs import ContainerProto
+from opshift.inference.survey import NodeFields
+from opshift.model.graphs import ContainerProto, read_node_records
 from opshift.model.messages import GraphProto, ModelProto
 from opshift.registry.registry import Registry
 
@@ -27,7 +27,11 @@ class SharedFacts:
         """Return the fields of the nodes of the main graph, read once; `None` for another container."""
         if container is not self._graph:
             return None
-        self._fields = self._fields or read_all_fields(self._graph.node)
+        if not self._fields:
+            records = read_node_records(self._graph)
+            self._fields = [
+                (op_type, domain, inputs, outputs) for _, domain, op_type, inputs, outputs in records
+            ]
         return self._fields
 
     def is_true(

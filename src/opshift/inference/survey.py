@@ -53,15 +53,6 @@ NodeFields = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 """The op_type, domain, inputs and outputs of a node."""
 
 
-def read_all_fields(nodes: Iterable[NodeProto]) -> list[NodeFields]:
-    """Return the fields of nodes, for several surveys of the same nodes."""
-    interned: dict[str, str] = {}
-    return [
-        (interned.setdefault(op_type, op_type), domain, tuple(inputs[:]), tuple(outputs[:]))
-        for op_type, domain, inputs, outputs in map(_read_fields, nodes)
-    ]
-
-
 Classify = Callable[[NodeProto, Scope], OperatorStatus]
 """Function that classifies a node; its result is cached for operators of the default domain."""
 
@@ -79,7 +70,7 @@ def survey(
 
     `path` is the label of the graph for messages, `classify` classifies nodes, and `depth` is the number of
     enclosing graphs. With `keeps_records`, keep all node records in the scope for later inference; without
-    inference, this would only waste memory. `fields` are those of the nodes, if the caller has read them.
+    inference, this would only waste memory. `fields` has the fields of each node if the caller has read them.
 
     Raises:
         InvalidModel: a value is produced twice, not produced, read before it is produced, or redefined in a
