@@ -63,11 +63,12 @@ class Comparison(NamedTuple):
         if not isinstance(expected, float) or not isinstance(element, float):
             return bool(expected == element)
         rounded = round_to_float32(expected) if element_type is None else round_to(expected, element_type)
-        if rounded == element or not self.is_close:
-            return rounded == element
+        if rounded == element:
+            return True
         # A number such as 2.0 is never rounded, and the power 2.0000002 of a negative number is NaN.
-        is_rounded = round_to_float32(expected) != expected
-        return is_rounded and math.isclose(expected, element, rel_tol=TOLERANCE.get(element_type or "", 2e-6))
+        if not self.is_close or round_to_float32(expected) == expected:
+            return False
+        return math.isclose(expected, element, rel_tol=TOLERANCE.get(element_type or "", 2e-6))
 
     def _solve(
         self, hole: Hole, element: Any, attributes: dict[str, Any] | None, element_type: str | None

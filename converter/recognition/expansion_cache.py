@@ -10,6 +10,7 @@ from typing import Final
 from opshift.converter.recognition.expansion import Call, ExactGraph, InputFact, expand
 from opshift.inference.infer_shapes import known_shapes
 from opshift.inference.root_scopes import root_scopes
+from opshift.inference.scope import Scope
 from opshift.model.node import Node, Tensor
 from opshift.model.types import Shape
 from opshift.registry.registry import Registry
@@ -65,21 +66,26 @@ class Expansions:
             unknown = count(2 * FIRST_UNUSUAL_SIZE)
             call = call._replace(inputs=tuple(_with_distinct_sizes(each, unknown) for each in call.inputs))
         requirements = requirements_of(call.operator)
-        context = self._context(call) if requirements else None
-        return next((each.text for each in requirements if context and each.problem(context)), None)
+        if not requirements:
+            return None
+        context = self._context(call)
+        return next((each.text for each in requirements if each.problem(context)), None)
 
     def _context(self, call: Call) -> ShapeContext:
+        node, scope = self._node_in_scope(call)
+        return known_shapes(node, call.operator, scope)
+
+    def _node_in_scope(self, call: Call) -> tuple[Node, Scope]:
         model = call.model()
         scope = next(root_scopes(model, model, self.registry))[0]
-        return known_shapes(Node.from_proto(model.graph.node[0]), call.operator, scope)
+        return Node.from_proto(model.graph.node[0]), scope
 
     def shapes(self, call: Call) -> tuple[Shape | None, ...]:
         """Infer the shapes of a call's outputs; unknown sizes are negative numbers, as in `InputFact`."""
         if call not in self._shapes:
-            model = call.model()
-            scope = next(root_scopes(model, model, self.registry))[0]
+            node, scope = self._node_in_scope(call)
             names = [f"in{index}" for index, each in enumerate(call.inputs) if each is not None]
-            shapes = scope.comparable_shapes([*names, *model.graph.node[0].output])
+            shapes = scope.comparable_shapes([*names, *node.outputs])
             self._shapes[call] = shapes[len(names) :]
         return self._shapes[call]
 
