@@ -117,10 +117,10 @@ def test_refuses_a_missing_file_before_any_model_is_found(zoo: Path) -> None:
 
 
 def test_leaves_unreachable_files_to_their_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden(path: str) -> None:
+    def forbidden(path: str, **_: object) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("os.lstat", forbidden)
+    monkeypatch.setattr("os.stat", forbidden)
     assert list(find_models(["private/a.onnx"])) == [FoundModel("private/a.onnx", "a.onnx")]
 
 

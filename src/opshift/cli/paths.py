@@ -15,7 +15,7 @@ import typer
 from opshift.cli.options import Format
 from opshift.model.binary_files import path_to_write, read_blocks, regular_descriptor, temporary_copy
 from opshift.model.errors import UsageError
-from opshift.model.locations import is_url
+from opshift.model.locations import is_missing, is_url
 from opshift.model.stream_limits import limited
 from opshift.stores.find_models import base_name
 from opshift.stores.locations import exists
@@ -96,12 +96,8 @@ def require_file(source: str | Path) -> str:
 
         reason, remedy = folder_problem(path)
         raise UsageError(reason, place=str(path), remedy=remedy)
-    try:
-        os.stat(path)
-    except PermissionError:  # its folder is not accessible: reading the file reports it
-        return str(path)
-    except (OSError, ValueError) as error:
-        raise UsageError("file does not exist", place=str(path), remedy="correct the path") from error
+    if is_missing(path):
+        raise UsageError("file does not exist", place=str(path), remedy="correct the path")
     return str(path)
 
 

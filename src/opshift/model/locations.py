@@ -27,6 +27,17 @@ def is_web_url(location: str) -> bool:
     return location.lower().startswith(("http://", "https://"))
 
 
+def is_missing(path: str | os.PathLike[str], *, follow_symlinks: bool = True) -> bool:
+    """Return whether a local file does not exist; False in an inaccessible folder: reading reports that."""
+    try:
+        os.stat(path, follow_symlinks=follow_symlinks)
+    except PermissionError:
+        return False
+    except (OSError, ValueError):  # ValueError: a null character
+        return True
+    return False
+
+
 def folder_of(model: object) -> Path | None:
     """Return the folder of a model that is given as the path of a local file; else `None`."""
     is_local = isinstance(model, str | os.PathLike) and not is_url(model)

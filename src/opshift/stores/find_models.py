@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.locations import is_url, is_web_url, without_user_info
+from opshift.model.locations import is_missing, is_url, is_web_url, without_user_info
 from opshift.stores.locations import address_of, url_below
 
 if TYPE_CHECKING:
@@ -71,20 +71,11 @@ def find_models(
     """
     given = list(names)
     for name in given:
-        if name != LIST and not is_url(name) and not MAGIC.search(name) and _is_missing(name):
+        is_path = name != LIST and not is_url(name) and not MAGIC.search(name)
+        if is_path and is_missing(name, follow_symlinks=False):
             raise UsageError("file does not exist", place=name, remedy="correct the path")
     require = _accept_none if allow_empty else _require_any
     return _find_each(given, pattern, sys.stdin if lines is None else lines, require)
-
-
-def _is_missing(path: str) -> bool:
-    try:
-        os.lstat(path)
-    except PermissionError:  # its folder is not accessible: reading the file reports it
-        return False
-    except (OSError, ValueError):
-        return True
-    return False
 
 
 def is_file_name(name: str) -> bool:
