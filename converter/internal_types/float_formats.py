@@ -2,6 +2,8 @@
 
 import math
 import struct
+import sys
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -46,10 +48,6 @@ FORMATS = {
     # The specification does not define the result for NaN; onnx.reference returns zero.
     "float4e2m1": FloatFormat(2, 0, 6.0, not_a_number=0.0),
 }
-
-
-SIGN_BYTES = bytes(255 * (byte >> 7) for byte in range(256))
-"""Table that maps the byte of an integer to 255 if the integer is negative, else to 0."""
 
 
 def widened_floats(data: bytes, count: int, element_type: str, wide: str) -> bytes | None:
@@ -149,14 +147,12 @@ def _widened(tensor: TensorProto, number: int) -> bytes | None:
 
 
 def _widened_integers(data: bytes, element_type: str, wide: str) -> bytes:
-    """Convert integers of one byte each to `wide`; copies of the sign fill the upper bytes."""
-    size = struct.calcsize(BY_NAME[wide].code)
-    wide_data = bytearray(size * len(data))
-    wide_data[::size] = data
-    if element_type.startswith("int"):
-        for position in range(1, size):
-            wide_data[position::size] = data.translate(SIGN_BYTES)
-    return bytes(wide_data)
+    """Convert integers of one byte each to `raw_data` in the type `wide`."""
+    integers = array("b" if element_type.startswith("int") else "B", data)
+    converted = array(BY_NAME[wide].code, integers)
+    if sys.byteorder == "big":  # the order in `raw_data` is little-endian
+        converted.byteswap()
+    return converted.tobytes()
 
 
 def widen_type(value_type: TypeProto, numbers: Mapping[int, int]) -> None:

@@ -228,8 +228,7 @@ def needs_arithmetic(node: Node, scope: Scope, widening: Widening) -> bool:
 
 def _precision(node: Node) -> str:
     """Return the type in which QuantizeLinear divides; float if the node names none."""
-    named = node.attribute("precision", 0)
-    return NAME_BY_NUMBER.get(named, "float") if named else "float"
+    return NAME_BY_NUMBER.get(node.attribute("precision", 0), "float")
 
 
 def emit_quantization(node: Node, scope: Scope, widening: Widening, writer: NodeWriter) -> None:
