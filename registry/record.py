@@ -186,9 +186,10 @@ def to_plain_data(
 ) -> dict[str, Json]:
     """Return a record as JSON data, with the options of `pydantic.TypeAdapter.dump_python`."""
     if isinstance(record, Record):
-        values = {each.name: getattr(record, each.name) for each in fields(record)}
-        # pydantic serializes no other mappings, such as those that decode their entries later
-        others = {k: dict(v) for k, v in values.items() if isinstance(v, Mapping) and not isinstance(v, dict)}
+        # pydantic serializes no other mappings than dict, such as those that decode their entries later;
+        # texts are not in `vars`: they are loaded when they are first read
+        stored = {each.name: vars(record).get(each.name) for each in fields(record)}
+        others = {k: dict(v) for k, v in stored.items() if isinstance(v, Mapping) and not isinstance(v, dict)}
         record = replace(record, **others) if others else record
     data: dict[str, Json] = type_adapter(type(record)).dump_python(
         record, mode="json", exclude=exclude, exclude_defaults=exclude_defaults
