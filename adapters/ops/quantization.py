@@ -37,7 +37,7 @@ def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
     scale_type = out.element_type(scheme.scale)
     # Without a zero point, the result is uint8, unless `output_dtype` (since opset 21) names another type.
     result = out.element_type(zero_point) if zero_point else _type_attribute(node, "output_dtype") or "uint8"
-    # Of two types, the scale's may be too narrow for the data: divide in float, as onnx.reference does.
+    # The scale may have a narrower type than the data: divide in float then, as onnx.reference does.
     has_one_type = out.known_element_type(scheme.data) in (scale_type, None)
     precision = _type_attribute(node, "precision") or (scale_type if has_one_type else "float")
     require_available_type(result, node.outputs[0], out)

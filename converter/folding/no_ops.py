@@ -42,8 +42,8 @@ def unchanged_input(node: Node, scope: Scope) -> str | None:
 def reshaped_source(node: Node, scope: Scope) -> str | None:
     """Return the value that a Reshape can read directly, without the reshaping nodes before it.
 
-    Return `None` if there is no such value, or if a 0 in the new shape may copy a size of the first input. A
-    value with other readers is not skipped: this would save no node, and hide the producer of the value.
+    Return `None` without a reshaping node before it, or if a 0 in the new shape may copy a size of the first
+    input. A value with other readers is not skipped: this would save no node, and hide the producer.
     """
     if node.has_attribute_references or len(node.inputs) != 2:
         return None

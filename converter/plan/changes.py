@@ -125,7 +125,7 @@ class ContainerPlan:
     emits_graphs: bool = False
     """Whether new nodes contain new graphs."""
     has_constant_nodes: bool = False
-    """Whether the model has Constant nodes: unread ones are removed; nodes in their place may lose names."""
+    """Whether the model has Constant nodes: unread ones are removed, their replacements may lose names."""
     unread_inputs: set[str] = field(default_factory=set)
     """Inputs of changed nodes, here and in subgraphs, that the new nodes do not read."""
     payloads: Mapping[str, Payload] = field(default_factory=dict)

@@ -13,13 +13,6 @@ from opshift.analysis.reach import reach
 from opshift.batch.outcome import ModelError, ModelOutcome
 
 
-def model(opset: int = 11, node: str = "y = Relu (x)") -> onnx.ModelProto:
-    return parser.parse_model(f"""
-        <ir_version: 6, opset_import: ["" : {opset}]>
-        g (bfloat16[2] b, float[2] x) => (float[2] y, bfloat16[2] c) {{ {node} c = Identity (b) }}
-    """)
-
-
 def plain(node: str) -> onnx.ModelProto:
     return parser.parse_model(f"""
         <ir_version: 6, opset_import: ["" : 11]> g (float[2] x) => (float[2] y) {{ {node} }}
@@ -32,6 +25,10 @@ def failed_verification(original: onnx.ModelProto, converted: onnx.ModelProto) -
     return caught.value.verification
 
 
+LIMITED = parser.parse_model("""
+    <ir_version: 6, opset_import: ["" : 13]>
+    g (bfloat16[2] b, float[2] x) => (float[2] y, bfloat16[2] c) { y = Relu (x) c = Identity (b) }
+""")
 RELU, OTHER = plain("y = Relu (x)"), plain("y = Neg (x)")
 PRINTED: dict[str, tuple[Callable[[], object], list[str]]] = {
     "plan": (
@@ -44,7 +41,7 @@ PRINTED: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "reach": (lambda: reach(RELU), ["ai.onnx 11: reachable opsets 1 to 28"]),
     "common opset": (
-        lambda: opshift.common_opset([RELU, model(13)]),
+        lambda: opshift.common_opset([RELU, LIMITED]),
         ["ai.onnx: common opsets 13 to 28, IR version 14"],
     ),
     "outcome": (
@@ -56,7 +53,7 @@ PRINTED: dict[str, tuple[Callable[[], object], list[str]]] = {
         ["failed: a.onnx: is empty"],
     ),
     "limited reach": (
-        lambda: reach(model(13)),
+        lambda: reach(LIMITED),
         [
             "ai.onnx 13: reachable opsets 13 to 28",
             "opset 12: graph, node Identity -> c: ",

@@ -101,8 +101,8 @@ class Runs(FrozenRecord):
         return all(each.verdict in (RUNS, MAY_RUN) for each in self.results)
 
     def __str__(self) -> str:
-        rows = group_releases(self.results, lambda each: (each.verdict,))
-        return "\n".join(f"{label}: {verdict}" for label, (verdict,) in rows)
+        rows = group_releases(self.results, lambda each: each.verdict)
+        return "\n".join(f"{label}: {verdict}" for label, verdict in rows)
 
     def to_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
